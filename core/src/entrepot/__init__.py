@@ -1,0 +1,378 @@
+"""entrepot: vector stores and chat memories behind one contract.
+
+Every public name can be imported from here; a module is loaded when one of its names is used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from entrepot.capabilities import (
+        Capabilities,
+        Limits,
+        Metric,
+    )
+    from entrepot.documents import (
+        ContentFormatter,
+        Document,
+        MetadataMode,
+    )
+    from entrepot.embedding import (
+        EmbeddingModel,
+        FunctionEmbeddingModel,
+        TokenCountBatchingStrategy,
+        TokenCounter,
+    )
+    from entrepot.errors import (
+        ArgumentTypeError,
+        AuthenticationError,
+        BackendError,
+        BatchError,
+        ClosedError,
+        CollectionError,
+        CollectionMismatchError,
+        CollectionNotFoundError,
+        CompletionLimitError,
+        ConfigurationError,
+        CorruptDataError,
+        DocumentError,
+        DriverNotFoundError,
+        DuplicateIdError,
+        EmbeddingError,
+        EntrepotError,
+        FilterError,
+        FilterLimitError,
+        FilterSyntaxError,
+        FilterValueError,
+        ForkError,
+        LifecycleError,
+        MessageError,
+        MetadataError,
+        NotYetVisibleError,
+        OperationTimeoutError,
+        OutsideViewError,
+        PluginBrokenError,
+        PluginConflictError,
+        PluginError,
+        PluginNotFoundError,
+        RequestError,
+        SizeLimitError,
+        StoreInUseError,
+        UnknownMessageError,
+        UnknownOptionError,
+        UnreachableError,
+        UnsupportedError,
+        UnsupportedSearchModeError,
+        VectorError,
+        WriteError,
+    )
+    from entrepot.filters import (
+        AbstractFilterExpressionConverter,
+        Expression,
+        F,
+        FilterExpressionBuilder,
+        FilterOp,
+        Key,
+        Value,
+        evaluate,
+        format_filter,
+        normalise,
+        parse_filter,
+    )
+    from entrepot.media import (
+        Media,
+    )
+    from entrepot.memory import (
+        ChatMemory,
+        ChatMemoryRepository,
+        FoundMessage,
+        InMemoryChatMemoryRepository,
+        MessageWindowChatMemory,
+        TokenWindowChatMemory,
+    )
+    from entrepot.messages import (
+        AssistantMessage,
+        Message,
+        Role,
+        SystemMessage,
+        ToolCall,
+        ToolResponse,
+        ToolResponseMessage,
+        UserMessage,
+        decode_message,
+        encode_message,
+    )
+    from entrepot.metadata import (
+        flatten_metadata,
+    )
+    from entrepot.opening import (
+        aopen_chat_memory,
+        aopen_vector_store,
+        embedding_model,
+        open_chat_memory,
+        open_vector_store,
+    )
+    from entrepot.records import (
+        CollectionInfo,
+        Page,
+    )
+    from entrepot.scan import (
+        AsyncScan,
+        Scan,
+    )
+    from entrepot.search import (
+        SearchMode,
+        SearchRequest,
+    )
+    from entrepot.stores.simple import (
+        SimpleConfig,
+        SimpleVectorStore,
+    )
+    from entrepot.vectorstore import (
+        Explanation,
+        Stats,
+        VectorStore,
+        VectorStoreRetriever,
+    )
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AbstractFilterExpressionConverter",
+    "ArgumentTypeError",
+    "AssistantMessage",
+    "AsyncScan",
+    "AuthenticationError",
+    "BackendError",
+    "BatchError",
+    "Capabilities",
+    "ChatMemory",
+    "ChatMemoryRepository",
+    "ClosedError",
+    "CollectionError",
+    "CollectionInfo",
+    "CollectionMismatchError",
+    "CollectionNotFoundError",
+    "CompletionLimitError",
+    "ConfigurationError",
+    "ContentFormatter",
+    "CorruptDataError",
+    "Document",
+    "DocumentError",
+    "DriverNotFoundError",
+    "DuplicateIdError",
+    "EmbeddingError",
+    "EmbeddingModel",
+    "EntrepotError",
+    "Explanation",
+    "Expression",
+    "F",
+    "FilterError",
+    "FilterExpressionBuilder",
+    "FilterLimitError",
+    "FilterOp",
+    "FilterSyntaxError",
+    "FilterValueError",
+    "ForkError",
+    "FoundMessage",
+    "FunctionEmbeddingModel",
+    "InMemoryChatMemoryRepository",
+    "Key",
+    "LifecycleError",
+    "Limits",
+    "Media",
+    "Message",
+    "MessageError",
+    "MessageWindowChatMemory",
+    "MetadataError",
+    "MetadataMode",
+    "Metric",
+    "NotYetVisibleError",
+    "OperationTimeoutError",
+    "OutsideViewError",
+    "Page",
+    "PluginBrokenError",
+    "PluginConflictError",
+    "PluginError",
+    "PluginNotFoundError",
+    "RequestError",
+    "Role",
+    "Scan",
+    "SearchMode",
+    "SearchRequest",
+    "SimpleConfig",
+    "SimpleVectorStore",
+    "SizeLimitError",
+    "Stats",
+    "StoreInUseError",
+    "SystemMessage",
+    "TokenCountBatchingStrategy",
+    "TokenCounter",
+    "TokenWindowChatMemory",
+    "ToolCall",
+    "ToolResponse",
+    "ToolResponseMessage",
+    "UnknownMessageError",
+    "UnknownOptionError",
+    "UnreachableError",
+    "UnsupportedError",
+    "UnsupportedSearchModeError",
+    "UserMessage",
+    "Value",
+    "VectorError",
+    "VectorStore",
+    "VectorStoreRetriever",
+    "WriteError",
+    "aopen_chat_memory",
+    "aopen_vector_store",
+    "decode_message",
+    "embedding_model",
+    "encode_message",
+    "evaluate",
+    "flatten_metadata",
+    "format_filter",
+    "normalise",
+    "open_chat_memory",
+    "open_vector_store",
+    "parse_filter",
+]
+
+_MODULES = {
+    "capabilities": (
+        "Capabilities",
+        "Limits",
+        "Metric",
+    ),
+    "documents": (
+        "ContentFormatter",
+        "Document",
+        "MetadataMode",
+    ),
+    "embedding": (
+        "EmbeddingModel",
+        "FunctionEmbeddingModel",
+        "TokenCountBatchingStrategy",
+        "TokenCounter",
+    ),
+    "errors": (
+        "ArgumentTypeError",
+        "AuthenticationError",
+        "BackendError",
+        "BatchError",
+        "ClosedError",
+        "CollectionError",
+        "CollectionMismatchError",
+        "CollectionNotFoundError",
+        "CompletionLimitError",
+        "ConfigurationError",
+        "CorruptDataError",
+        "DocumentError",
+        "DriverNotFoundError",
+        "DuplicateIdError",
+        "EmbeddingError",
+        "EntrepotError",
+        "FilterError",
+        "FilterLimitError",
+        "FilterSyntaxError",
+        "FilterValueError",
+        "ForkError",
+        "LifecycleError",
+        "MessageError",
+        "MetadataError",
+        "NotYetVisibleError",
+        "OperationTimeoutError",
+        "OutsideViewError",
+        "PluginBrokenError",
+        "PluginConflictError",
+        "PluginError",
+        "PluginNotFoundError",
+        "RequestError",
+        "SizeLimitError",
+        "StoreInUseError",
+        "UnknownMessageError",
+        "UnknownOptionError",
+        "UnreachableError",
+        "UnsupportedError",
+        "UnsupportedSearchModeError",
+        "VectorError",
+        "WriteError",
+    ),
+    "filters": (
+        "AbstractFilterExpressionConverter",
+        "Expression",
+        "F",
+        "FilterExpressionBuilder",
+        "FilterOp",
+        "Key",
+        "Value",
+        "evaluate",
+        "format_filter",
+        "normalise",
+        "parse_filter",
+    ),
+    "media": ("Media",),
+    "memory": (
+        "ChatMemory",
+        "ChatMemoryRepository",
+        "FoundMessage",
+        "InMemoryChatMemoryRepository",
+        "MessageWindowChatMemory",
+        "TokenWindowChatMemory",
+    ),
+    "messages": (
+        "AssistantMessage",
+        "Message",
+        "Role",
+        "SystemMessage",
+        "ToolCall",
+        "ToolResponse",
+        "ToolResponseMessage",
+        "UserMessage",
+        "decode_message",
+        "encode_message",
+    ),
+    "metadata": ("flatten_metadata",),
+    "opening": (
+        "aopen_chat_memory",
+        "aopen_vector_store",
+        "embedding_model",
+        "open_chat_memory",
+        "open_vector_store",
+    ),
+    "records": (
+        "CollectionInfo",
+        "Page",
+    ),
+    "scan": (
+        "AsyncScan",
+        "Scan",
+    ),
+    "search": (
+        "SearchMode",
+        "SearchRequest",
+    ),
+    "stores.simple": (
+        "SimpleConfig",
+        "SimpleVectorStore",
+    ),
+    "vectorstore": (
+        "Explanation",
+        "Stats",
+        "VectorStore",
+        "VectorStoreRetriever",
+    ),
+}
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    module = _HOME.get(name)
+    if module is None:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    value = globals()[name] = getattr(import_module(f"entrepot.{module}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

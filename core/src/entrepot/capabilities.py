@@ -1,0 +1,73 @@
+"""What a backend may decline, and the limits that it declares: the contract's closed list."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+import msgspec
+
+
+class Metric(StrEnum):
+    """How two vectors are compared (S2)."""
+
+    COSINE = "cosine"
+    DOT = "dot"
+    EUCLIDEAN = "euclidean"
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Sizes that a backend takes; None means that nothing but memory bounds it (D8).
+
+    Every backend takes at least the figures given here as defaults, unless its engine cannot.
+
+    Attributes:
+        text_bytes: UTF-8 bytes of a document's text.
+        metadata_bytes: UTF-8 bytes of all keys and values of a document.
+        string_bytes: UTF-8 bytes of one string value.
+        keys: Metadata keys of a document.
+        list_elements: List elements of a document, in all its keys.
+        record_bytes: Text, metadata and id of a document together.
+        dimension: Components of a vector.
+        write_batch: Documents that one call of the plugin's `_write` takes.
+        filter_nodes: Nodes of a filter that the engine takes; larger ones are completed by the core.
+    """
+
+    text_bytes: int | None = 32 * 1024
+    metadata_bytes: int | None = 16 * 1024
+    string_bytes: int | None = 8 * 1024
+    keys: int | None = 100
+    list_elements: int | None = 1000
+    record_bytes: int | None = None
+    dimension: int | None = None
+    write_batch: int = 1000
+    filter_nodes: int | None = None
+
+
+class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What a store offers. What is declined is refused by the core before any I/O.
+
+    Attributes:
+        fulltext: FULLTEXT searches (S9).
+        hybrid: HYBRID searches (S9).
+        exact: Exact searches on demand (S6).
+        ann: An approximate index; without one every search is exact.
+        metrics: Metrics that a collection can be made with.
+        ttl: Conversations that expire (M8).
+        memory_search: Questions across conversations (M10).
+        conditional_write: Whether a write can depend on what is stored: ``"atomic"`` (the engine
+            compares and writes in one step), ``"checked"`` (read before write), or None.
+        pushdown: Whether the engine takes every filter exactly, or part of them (F9).
+        limits: Sizes.
+    """
+
+    fulltext: bool = False
+    hybrid: bool = False
+    exact: bool = True
+    ann: bool = False
+    metrics: frozenset[Metric] = frozenset(Metric)
+    ttl: bool = False
+    memory_search: bool = False
+    conditional_write: Literal["atomic", "checked"] | None = None
+    pushdown: Literal["full", "partial"] = "full"
+    limits: Limits = Limits()

@@ -1,0 +1,171 @@
+"""`InMemoryChatMemoryRepository`: conversations of this process, gone with it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_right, insort
+from typing import TYPE_CHECKING
+
+from entrepot.capabilities import Capabilities
+from entrepot.memory.repository import ChatMemoryRepository, Entry, Question
+from entrepot.messages import Role, is_dict, is_list
+from entrepot.records import Page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from entrepot.messages import Message
+
+
+class _Conversation:
+    __slots__ = ("entries", "expires", "places")
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.places: dict[str, int] = {}
+        self.expires = float("inf")
+
+
+class InMemoryChatMemoryRepository(ChatMemoryRepository):
+    """Conversations in memory, for tests and for programs that need not remember.
+
+    Thread-safe. `native_client` is None: there is no driver.
+
+    Args:
+        ttl: Seconds after the last write at which a conversation is unknown (M8).
+        clock: Seconds, growing; replaced in tests.
+    """
+
+    backend = "simple"
+    capabilities = Capabilities(ttl=True, memory_search=True)
+
+    def __init__(self, *, ttl: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(ttl=ttl)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._conversations: dict[str, _Conversation] = {}
+        self._names: list[str] = []
+
+    def _living(self, name: str) -> _Conversation | None:
+        """Return a conversation that has not expired; one that has is removed. The lock is held."""
+        conversation = self._conversations.get(name)
+        if conversation is not None and conversation.expires <= self._clock():
+            self._forget(name)
+            return None
+        return conversation
+
+    def _forget(self, name: str) -> None:
+        if self._conversations.pop(name, None) is not None:
+            del self._names[bisect_right(self._names, name) - 1]
+
+    def _fresh(self, name: str) -> _Conversation:
+        conversation = self._conversations[name] = _Conversation()
+        insort(self._names, name)
+        return conversation
+
+    def _add(self, conversation: _Conversation, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            if entry.id not in conversation.places:
+                conversation.places[entry.id] = len(conversation.entries)
+                conversation.entries.append(entry)
+        if self.ttl is not None:
+            conversation.expires = self._clock() + self.ttl
+
+    def _append(self, conversation_id: str, entries: Sequence[Entry]) -> None:
+        with self._lock:
+            self._add(self._living(conversation_id) or self._fresh(conversation_id), entries)
+
+    def _tail(self, conversation_id: str, last: int | None) -> list[bytes]:
+        with self._lock:
+            conversation = self._living(conversation_id)
+            entries = [] if conversation is None else conversation.entries[-last if last else 0 :]
+        return [entry.json for entry in entries]
+
+    def _replace(self, conversation_id: str, entries: Sequence[Entry]) -> None:
+        with self._lock:
+            self._forget(conversation_id)
+            if entries:
+                self._add(self._fresh(conversation_id), entries)
+
+    def _truncate(self, conversation_id: str, after: str) -> bool:
+        with self._lock:
+            conversation = self._living(conversation_id)
+            if conversation is None or after not in conversation.places:
+                return False
+            keep = conversation.places[after] + 1
+            for entry in conversation.entries[keep:]:
+                del conversation.places[entry.id]
+            del conversation.entries[keep:]
+            self._add(conversation, [])
+            return True
+
+    def _delete(self, conversation_id: str) -> None:
+        with self._lock:
+            self._forget(conversation_id)
+
+    def _ids(self, limit: int, cursor: str | None) -> Page[str]:
+        with self._lock:
+            start = 0 if cursor is None else bisect_right(self._names, cursor)
+            found: list[str] = []
+            more = False
+            for name in self._names[start:]:
+                if self._conversations[name].expires <= self._clock():
+                    continue
+                if len(found) == limit:
+                    more = True
+                    break
+                found.append(name)
+        return Page(found, found[-1] if more else None)
+
+    def _latest(self, conversation_id: str, role: Role) -> bytes | None:
+        with self._lock:
+            conversation = self._living(conversation_id)
+            entries = [] if conversation is None else conversation.entries
+            return next((entry.json for entry in reversed(entries) if entry.role is role), None)
+
+    def _find(self, question: Question) -> list[tuple[str, bytes]]:
+        with self._lock:
+            names = [name for name in self._names if self._conversations[name].expires > self._clock()]
+            everything = [(name, list(self._conversations[name].entries)) for name in names]
+        found = [
+            (entry.message.created, name, place, entry.json)
+            for name, entries in everything
+            for place, entry in enumerate(entries)
+            if answers(question, entry.message)
+        ]
+        found.sort(key=lambda hit: (-hit[0].timestamp(), hit[1], -hit[2]))
+        return [(name, text) for _, name, _, text in found[: question.limit]]
+
+    def _close(self) -> None:
+        self._conversations.clear()
+        self._names.clear()
+
+
+def answers(question: Question, message: Message) -> bool:
+    """Whether a message is what a question asks for: the meaning of M10 in code."""
+    if question.role is not None and message.role is not question.role:
+        return False
+    if question.since is not None and message.created < question.since:
+        return False
+    if question.until is not None and message.created >= question.until:
+        return False
+    if question.text is not None and question.text not in message.text:
+        return False
+    return all(
+        key in message.metadata and same_json(message.metadata[key], value)
+        for key, value in question.metadata.items()
+    )
+
+
+def same_json(left: object, right: object) -> bool:
+    """Whether two JSON values are equal: True is not 1, and 1 is 1.0, as numbers are in JSON."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if is_dict(left) and is_dict(right):
+        return left.keys() == right.keys() and all(
+            same_json(value, right[key]) for key, value in left.items()
+        )
+    if is_list(left) and is_list(right):
+        return len(left) == len(right) and all(map(same_json, left, right))
+    return bool(left == right)

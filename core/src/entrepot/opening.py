@@ -1,0 +1,238 @@
+"""Opening stores, memories and embedding models by name (E5, api: URLs)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+
+import msgspec
+
+from entrepot.completion import MAX_COMPLETION_ROWS
+from entrepot.errors import ConfigurationError, UnknownOptionError
+from entrepot.hooks import DEFAULT_TIMEOUT
+from entrepot.plugins import (
+    ChatMemorySpec,
+    EmbeddingModelSpec,
+    VectorStoreSpec,
+    load_attribute,
+    plugin_manager,
+)
+from entrepot.steps import arun, call, run, work
+from entrepot.urls import StoreURL, check_names, parse_url
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from entrepot.embedding import EmbeddingModel
+    from entrepot.memory import ChatMemoryRepository
+    from entrepot.steps import Steps
+    from entrepot.vectorstore import VectorStore
+
+S = TypeVar("S", VectorStoreSpec, ChatMemorySpec)
+
+
+class BackendConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What every typed config of a plugin has: where it is, and what it takes beside its fields.
+
+    The fields are the options of the backend, and the keyword arguments of the spec's factory.
+    """
+
+    scheme: ClassVar[str] = ""
+    """The name of the plugin's entry point."""
+    objects: ClassVar[frozenset[str]] = frozenset()
+    """Which of ``client``, ``mapping`` and ``fields`` the factory takes."""
+
+    timeout: float = DEFAULT_TIMEOUT
+
+    @classmethod
+    def from_url(cls, url: StoreURL) -> dict[str, Any]:
+        """Return the options that host, port, user and path stand for; parameters are added by the core.
+
+        Raises:
+            ConfigurationError: The URL lacks a part, or has one that means nothing here.
+        """
+        raise NotImplementedError
+
+
+class VectorStoreConfig(BackendConfig, frozen=True, kw_only=True):
+    """Options that every vector store has; a plugin's config adds its own."""
+
+    collection: str = "default"
+    metric: str | None = None
+    dimension: int | None = None
+    create: bool = True
+    allow_other_model: bool = False
+    max_completion_rows: int = MAX_COMPLETION_ROWS
+
+
+class ChatMemoryConfig(BackendConfig, frozen=True, kw_only=True):
+    """Options that every chat memory has: seconds after which a conversation expires (M8)."""
+
+    ttl: float | None = None
+
+
+def embedding_model(model: str | EmbeddingModel, **options: Any) -> EmbeddingModel:
+    """Return a model by name, such as ``"wordllama"`` or ``"openai:text-embedding-3-small"``.
+
+    A model object is returned as it is.
+
+    Raises:
+        PluginNotFoundError: Nothing installed provides it.
+        DriverNotFoundError: The plugin is there and the package it needs is not.
+    """
+    if not isinstance(model, str):
+        if not all(hasattr(model, name) for name in ("name", "embed")):
+            msg = f"embedding must be a name or a model, not {type(model).__name__}"
+            raise ConfigurationError(msg, hint="FunctionEmbeddingModel makes a model of a function")
+        return model
+    name, _, rest = model.partition(":")
+    spec = plugin_manager().spec(name, EmbeddingModelSpec)
+    factory = load_attribute(spec.factory, f"the embedding model {name!r}")
+    return cast("EmbeddingModel", factory(rest, **options) if rest else factory(**options))
+
+
+def open_vector_store(  # noqa: PLR0913 - what a store may be given
+    url: str | VectorStoreConfig,
+    *,
+    embedding: str | EmbeddingModel | None = None,
+    client: object = None,
+    create: bool | None = None,
+    mapping: Mapping[str, Any] | None = None,
+    fields: Collection[str] | None = None,
+    **options: Any,
+) -> VectorStore:
+    """Open a vector store by its URL, or by a plugin's typed config.
+
+    Args:
+        url: Such as ``simple:///articles.db?metric=dot``; the scheme names the plugin.
+        embedding: The model that embeds texts, by name or as an object; None if all vectors come
+            from outside.
+        client: A client or pool of the driver to use; it is not closed with the store (E5).
+        create: Whether the first `add` makes a missing collection (D5); True unless given.
+        mapping: How to read a collection that other software made, where the plugin can (D5).
+        fields: Metadata keys that shall also stand in natural form for other tools, where the
+            plugin can.
+        options: The plugin's own options, beside or instead of the URL's parameters.
+
+    Raises:
+        PluginNotFoundError: No installed plugin has the scheme.
+        UnknownOptionError: An option that the plugin does not know; names the nearest.
+        UnreachableError: There is no connection.
+        AuthenticationError: The login was refused.
+    """
+    if create is not None:
+        options["create"] = create
+    return run(_store(url, embedding, {"client": client, "mapping": mapping, "fields": fields}, options))
+
+
+async def aopen_vector_store(  # noqa: PLR0913 - what a store may be given
+    url: str | VectorStoreConfig,
+    *,
+    embedding: str | EmbeddingModel | None = None,
+    client: object = None,
+    create: bool | None = None,
+    mapping: Mapping[str, Any] | None = None,
+    fields: Collection[str] | None = None,
+    **options: Any,
+) -> VectorStore:
+    """As `open_vector_store`."""
+    if create is not None:
+        options["create"] = create
+    return await arun(
+        _store(url, embedding, {"client": client, "mapping": mapping, "fields": fields}, options)
+    )
+
+
+def open_chat_memory(
+    url: str | ChatMemoryConfig, *, client: object = None, ttl: float | None = None, **options: Any
+) -> ChatMemoryRepository:
+    """Open a chat memory by its URL, such as ``sql+sqlite:///chat.db``, or by a plugin's typed config.
+
+    Args:
+        url: The scheme names the plugin.
+        client: A client or pool of the driver to use; it is not closed with the memory (E5).
+        ttl: Seconds after the last write at which a conversation expires (M8); None keeps it.
+        options: The plugin's own options.
+
+    Raises:
+        PluginNotFoundError: No installed plugin has the scheme.
+        UnknownOptionError: An option that the plugin does not know; names the nearest.
+    """
+    if ttl is not None:
+        options["ttl"] = ttl
+    return run(_memory(url, {"client": client}, options))
+
+
+async def aopen_chat_memory(
+    url: str | ChatMemoryConfig, *, client: object = None, ttl: float | None = None, **options: Any
+) -> ChatMemoryRepository:
+    """As `open_chat_memory`."""
+    if ttl is not None:
+        options["ttl"] = ttl
+    return await arun(_memory(url, {"client": client}, options))
+
+
+def _store(
+    url: str | VectorStoreConfig,
+    embedding: str | EmbeddingModel | None,
+    objects: Mapping[str, object],
+    options: dict[str, Any],
+) -> Steps[VectorStore]:
+    batching = options.pop("batching", None)
+    factory, keywords = _resolved(url, VectorStoreSpec, objects, options)
+    # Loading a model and opening a file take their time, so an async caller has them done beside the loop.
+    model = None if embedding is None else (yield from work(embedding_model, embedding))
+    store = cast("VectorStore", (yield from work(factory, **keywords, embedding=model, batching=batching)))
+    yield from call(store._open, store._aopen)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    return store
+
+
+def _memory(
+    url: str | ChatMemoryConfig, objects: Mapping[str, object], options: dict[str, Any]
+) -> Steps[ChatMemoryRepository]:
+    factory, keywords = _resolved(url, ChatMemorySpec, objects, options)
+    return cast("ChatMemoryRepository", (yield from work(factory, **keywords)))
+
+
+def _resolved(
+    target: str | BackendConfig, kind: type[S], objects: Mapping[str, object], options: Mapping[str, Any]
+) -> tuple[Any, dict[str, Any]]:
+    """Return the factory that a URL or config names, and its keyword arguments."""
+    manager = plugin_manager()
+    given = {name: value for name, value in objects.items() if value is not None}
+    if isinstance(target, BackendConfig):
+        spec = manager.spec(type(target).scheme, kind)
+        config = msgspec.structs.replace(target, **_checked(options, type(target)))
+    else:
+        url = parse_url(target)
+        base = url.scheme.partition("+")[0]
+        spec = manager.spec(url.scheme if url.scheme in manager.names() else base, kind)
+        config_type = cast("type[BackendConfig]", load_attribute(spec.config, f"the plugin {spec.name!r}"))
+        config = _configured(config_type, url, options)
+    unwanted = sorted(set(given) - type(config).objects)
+    if unwanted:
+        msg = f"{spec.name}:// takes no {unwanted[0]}"
+        raise UnknownOptionError(msg, hint=f"leave {unwanted[0]} out")
+    factory = load_attribute(spec.factory, f"the plugin {spec.name!r}")
+    return factory, {name: getattr(config, name) for name in config.__struct_fields__} | given
+
+
+def _checked(options: Mapping[str, Any], config: type[BackendConfig]) -> Mapping[str, Any]:
+    check_names(options, config.__struct_fields__, f"{config.scheme}://")
+    return options
+
+
+def _configured(config: type[BackendConfig], url: StoreURL, options: Mapping[str, Any]) -> BackendConfig:
+    what = f"{url.scheme}://"
+    placed = config.from_url(url)
+    twice = sorted((set(url.options) & set(options)) | (set(placed) & (set(options) | set(url.options))))
+    if twice:
+        msg = f"{what} is given {twice[0]!r} twice"
+        raise ConfigurationError(msg, hint="name it in the URL or as an argument, not in both")
+    check_names([*url.options, *options], config.__struct_fields__, what)
+    try:
+        # Texts of the URL become numbers and booleans as the field's type asks; arguments have their types.
+        typed = msgspec.convert({**placed, **url.options}, config, strict=False)
+        return msgspec.convert({**msgspec.structs.asdict(typed), **options}, config)
+    except msgspec.ValidationError as error:
+        msg = f"{what} {error}"
+        raise ConfigurationError(msg) from None

@@ -1,0 +1,334 @@
+"""How documents are found: the bodies of the reading operations, shared by sync and async (S1 to S9)."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+import numpy as np
+from msgspec.structs import replace
+
+from entrepot.completion import complete, holds, is_partial, matching
+from entrepot.documents import Document
+from entrepot.embedding import aembed_texts, embed_texts
+from entrepot.errors import (
+    ArgumentTypeError,
+    ConfigurationError,
+    RequestError,
+    UnsupportedError,
+    UnsupportedSearchModeError,
+)
+from entrepot.filters import FALSE
+from entrepot.hooks import VectorStoreHooks
+from entrepot.records import Hit, Page, Query, StoredRecord
+from entrepot.search import (
+    DEFAULT_INCLUDE,
+    THRESHOLD_TOLERANCE,
+    SearchMode,
+    SearchRequest,
+    check_ids,
+    check_include,
+    raw_scores,
+    reciprocal_rank_fusion,
+    score,
+)
+from entrepot.steps import call
+from entrepot.vectors import as_vector, normalised
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from entrepot.capabilities import Metric
+    from entrepot.records import CollectionInfo
+    from entrepot.search import FilterLike, Part
+    from entrepot.steps import Steps
+
+Vector: TypeAlias = "NDArray[np.float32]"
+
+_log = logging.getLogger(__name__)
+_FUSION_DEPTH: Final = 100
+_FUSION_FACTOR: Final = 4
+
+
+class Searching(VectorStoreHooks):
+    """The reading half of `VectorStore`."""
+
+    def _find(self, requests: Sequence[SearchRequest]) -> Steps[list[list[Document]]]:
+        """Answer search requests; everything that goes to a model or the engine goes in one call."""
+        answers: list[list[Document]] = [[] for _ in requests]
+        asked = [(row, self._in_mode(request)) for row, request in enumerate(requests) if request.top_k]
+        if not asked:
+            return answers
+        info = yield from self._known()
+        vectors = yield from self._query_vectors([request for _, request in asked], info)
+        queries: list[Query] = []
+        spans: list[slice] = []
+        for (_, request), vector in zip(asked, vectors, strict=True):
+            new = self._queries(request, vector)
+            spans.append(slice(len(queries), len(queries) + len(new)))
+            queries += new
+        if not queries:
+            return answers
+        found = yield from self._hits(queries, info)
+        for (row, request), vector, span in zip(asked, vectors, spans, strict=True):
+            if span.start != span.stop:
+                answers[row] = _answer(request, found[span], info, vector)
+        return answers
+
+    def _hits(self, queries: Sequence[Query], info: CollectionInfo) -> Steps[list[list[Hit]]]:
+        """Ask the engine, and complete what it answers in part: filters (F9), short lists of an index (S4)."""
+        found: list[list[Hit]] = []
+        if len(queries) == 1 and not is_partial(queries[0]):
+            found = [(yield from call(self._search, self._asearch, queries[0]))]
+        else:
+            whole = [query for query in queries if not is_partial(query)]
+            answers = iter((yield from call(self._search_batch, self._asearch_batch, whole)) if whole else [])
+            for query in queries:
+                if is_partial(query):
+                    limit = self.max_completion_rows
+                    completed = yield from complete(
+                        query, info.metric, limit, self._search_steps, self._scan_steps
+                    )
+                    found.append(completed.hits)
+                else:
+                    found.append(next(answers))
+        if self.capabilities.ann:
+            for place, query in enumerate(queries):
+                if len(found[place]) < query.k and not query.exact and query.mode is SearchMode.SEMANTIC:
+                    found[place] = yield from self._search_steps(replace(query, exact=True))
+        return found
+
+    def _search_steps(self, query: Query) -> Steps[list[Hit]]:
+        return call(self._search, self._asearch, query)
+
+    def _in_mode(self, request: SearchRequest) -> SearchRequest:
+        """Return the request in a mode that the store offers, or refuse it (S9)."""
+        if self._offers(request.mode):
+            return request
+        if request.fallback is not None and self._offers(request.fallback):
+            _log.warning(
+                "collection %s lacks %s search, using %s as the request allows",
+                self.collection,
+                request.mode,
+                request.fallback,
+            )
+            return request.replace(mode=request.fallback, fallback=None)
+        msg = f"the store of collection {self.collection!r} has no {request.mode.name} search"
+        raise UnsupportedSearchModeError(msg, capability=str(request.mode))
+
+    def _offers(self, mode: SearchMode) -> bool:
+        if mode is SearchMode.FULLTEXT:
+            return self.capabilities.fulltext
+        return mode is SearchMode.SEMANTIC or self.capabilities.hybrid
+
+    def _query_vectors(
+        self, requests: Sequence[SearchRequest], info: CollectionInfo
+    ) -> Steps[list[Vector | None]]:
+        """Return the vector of each request, None for FULLTEXT: given, embedded once, or of a stored document (S8)."""
+        texts: dict[str, Vector | None] = {}
+        near: dict[str, Vector | None] = {}
+        for request in requests:
+            if request.mode is not SearchMode.FULLTEXT and request.vector is None:
+                if request.near_id is not None:
+                    near[request.near_id] = None
+                else:
+                    texts[cast("str", request.query)] = None
+        if texts:
+            if self.embedding is None:
+                msg = "the store has no embedding model that could embed the query"
+                raise ConfigurationError(
+                    msg, hint="open it with embedding=..., or search with SearchRequest(vector=...)"
+                )
+            matrix = yield from call(
+                embed_texts,
+                aembed_texts,
+                self.embedding,
+                list(texts),
+                labels=["the query"] * len(texts),
+                batching=self.batching,
+                dimensions=info.dimension,
+            )
+            texts.update(
+                zip(texts, normalised(info.metric, matrix, lambda _: "the query's embedding"), strict=True)
+            )
+        if near:
+            for record in (yield from call(self._fetch, self._afetch, tuple(near), ("vector",))):
+                near[record.id] = record.vector
+        return [_vector_of(request, info, texts, near) for request in requests]
+
+    def _queries(self, request: SearchRequest, vector: Vector | None) -> list[Query]:
+        """Return the engine's queries of a request: none if nothing can match, two to be fused for HYBRID."""
+        normal = self._normal(request.filter)
+        if normal is FALSE or request.ids == ():
+            return []
+        if request.exact and not self.capabilities.exact:
+            msg = f"the store of collection {self.collection!r} has no exact search"
+            raise UnsupportedError(msg, capability="exact")
+        k = request.top_k + (request.near_id is not None)
+        if request.mode is SearchMode.HYBRID:
+            k = max(_FUSION_DEPTH, _FUSION_FACTOR * request.top_k)
+        modes = [request.mode]
+        include = request.include
+        if request.mode is SearchMode.HYBRID:
+            modes = [SearchMode.SEMANTIC, SearchMode.FULLTEXT]
+        return [
+            self._query(
+                normal,
+                ids=request.ids,
+                mode=mode,
+                vector=vector if mode is SearchMode.SEMANTIC else None,
+                words=request.query if mode is SearchMode.FULLTEXT else None,
+                k=k,
+                exact=request.exact,
+                # A hit of the words alone needs its vector for its score (S9).
+                include=(*include, "vector") if len(modes) > 1 and mode is SearchMode.FULLTEXT else include,
+            )
+            for mode in modes
+        ]
+
+    def _read(self, ids: Iterable[str], include: Sequence[Part]) -> Steps[list[Document]]:
+        names = check_ids(ids)
+        parts = check_include(include)
+        yield from self._known()
+        if not names:
+            return []
+        records = yield from call(self._fetch, self._afetch, tuple(dict.fromkeys(names)), parts)
+        found = {record.id: record for record in records}
+        return [document_of(found[name]) for name in names if name in found]
+
+    def _tally(self, given: FilterLike | None) -> Steps[int]:
+        query = self._query(self._normal(given))
+        yield from self._known()
+        if query.filter is FALSE:
+            return 0
+        if is_partial(query):
+            return len((yield from matching(query, self.max_completion_rows, self._scan_steps)))
+        return (yield from call(self._count, self._acount, query))
+
+    def _page(self, query: Query, token: str | None, size: int) -> Steps[Page[Document]]:
+        yield from self._known()
+        if query.filter is FALSE:
+            return Page([], None)
+        wanted = query
+        if is_partial(query) and "metadata" not in query.include:
+            wanted = replace(query, include=(*query.include, "metadata"))
+        page = yield from self._scan_steps(wanted, token, size)
+        records = page.items
+        if is_partial(query):
+            records = [record for record in records if holds(query, record)]
+            if wanted is not query:
+                records = [record._replace(metadata=None) for record in records]
+        return Page([document_of(record) for record in records], page.token)
+
+    def _scan_query(self, given: FilterLike | None, include: Sequence[Part], size: int) -> Query:
+        if type(size) is not int or size < 1:
+            msg = f"batch_size must be an int of at least 1, not {size!r}"
+            raise RequestError(msg)
+        return self._query(self._normal(given), include=check_include(include))
+
+
+def as_request(query: str | SearchRequest, options: Mapping[str, object]) -> SearchRequest:
+    """Return a request made of a text and options; a ready request takes no options beside it."""
+    if isinstance(query, SearchRequest):
+        changed = [name for name, value in options.items() if value is not _DEFAULTS[name]]
+        if changed:
+            msg = f"{changed[0]} was given beside a SearchRequest, which has its own"
+            raise RequestError(msg, hint="put it into the request, or use request.replace(...)")
+        return query
+    if type(query) is not str:
+        msg = f"a search takes a str or a SearchRequest, not {type(query).__name__}"
+        raise ArgumentTypeError(msg, hint="a vector goes into SearchRequest(vector=...)")
+    return SearchRequest(query, **cast("dict[str, Any]", options))
+
+
+_DEFAULTS: Final[dict[str, object]] = {
+    "top_k": 4,
+    "threshold": None,
+    "filter": None,
+    "mode": SearchMode.SEMANTIC,
+    "exact": False,
+    "include": DEFAULT_INCLUDE,
+    "timeout": None,
+}
+
+
+def _vector_of(
+    request: SearchRequest,
+    info: CollectionInfo,
+    texts: dict[str, Vector | None],
+    near: dict[str, Vector | None],
+) -> Vector | None:
+    if request.mode is SearchMode.FULLTEXT:
+        return None
+    if request.vector is not None:
+        given = as_vector(cast("ArrayLike", request.vector), info.dimension, "the query vector")
+        return cast("Vector", normalised(info.metric, given[None, :], lambda _: "the query vector")[0])
+    if request.near_id is None:
+        return texts[cast("str", request.query)]
+    vector = near[request.near_id]
+    if vector is None:
+        msg = f"there is no document {request.near_id!r} to search near"
+        raise RequestError(msg, hint="get() tells which ids are there")
+    return vector
+
+
+def document_of(record: StoredRecord, value: float | None = None, rank: float | None = None) -> Document:
+    """Return a stored record as the document that callers see."""
+    return Document(
+        record.text,
+        id=record.id,
+        metadata=record.metadata,
+        vector=record.vector,
+        score=value,
+        rank_score=rank,
+    )
+
+
+def _answer(
+    request: SearchRequest, found: Sequence[Sequence[Hit]], info: CollectionInfo, vector: Vector | None
+) -> list[Document]:
+    """Turn raw hits into documents: scores, order, threshold and cut (S1 to S3, S9)."""
+    if request.mode is SearchMode.HYBRID:
+        return _fused(request, found[0], found[1], info.metric, cast("Vector", vector))
+    hits = found[0]
+    if request.mode is SearchMode.FULLTEXT:
+        ranked = sorted(hits, key=lambda hit: (-hit.raw, hit.record.id))
+        return [document_of(hit.record, rank=hit.raw) for hit in ranked[: request.top_k]]
+    metric = info.metric
+    scored = [(-score(metric, hit.raw), hit.record.id, hit.record) for hit in hits]
+    scored.sort(key=_by_score)
+    if request.near_id is not None:
+        scored = [entry for entry in scored if entry[1] != request.near_id]
+    least = -1.0 if request.threshold is None else request.threshold - THRESHOLD_TOLERANCE
+    return [
+        document_of(record, -negative)
+        for negative, _, record in scored[: request.top_k]
+        if -negative >= least
+    ]
+
+
+def _by_score(entry: tuple[float, str, StoredRecord]) -> tuple[float, str]:
+    return entry[:2]
+
+
+def _fused(
+    request: SearchRequest, semantic: Sequence[Hit], words: Sequence[Hit], metric: Metric, vector: Vector
+) -> list[Document]:
+    """Fuse two rankings by reciprocal rank; every hit gets its S2 score, the cut is on that (S9)."""
+    scores = {hit.record.id: score(metric, hit.raw) for hit in semantic}
+    records = {hit.record.id: hit.record for hit in semantic}
+    first = sorted(scores, key=lambda name: (-scores[name], name))
+    second = [hit.record.id for hit in sorted(words, key=lambda hit: (-hit.raw, hit.record.id))]
+    missing = [hit.record for hit in words if hit.record.id not in scores]
+    if missing:
+        matrix = np.stack([cast("Vector", record.vector) for record in missing])
+        for record, raw in zip(missing, raw_scores(metric, matrix, vector).tolist(), strict=True):
+            scores[record.id] = score(metric, raw)
+            kept = record if "vector" in request.include else record._replace(vector=None)
+            records[record.id] = kept
+    least = -1.0 if request.threshold is None else request.threshold - THRESHOLD_TOLERANCE
+    fused = reciprocal_rank_fusion([first, second], k=request.rrf_k, weights=request.weights)
+    passed = [(name, value) for name, value in fused if scores[name] >= least]
+    return [document_of(records[name], scores[name], value) for name, value in passed[: request.top_k]]

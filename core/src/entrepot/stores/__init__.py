@@ -1,0 +1,1 @@
+"""Stores that come with the core."""

@@ -1,0 +1,221 @@
+"""Metadata as dictionary-coded columns, built for a key when a filter first names it.
+
+A column gives each row one integer: the code of its value among the distinct values of the key,
+`ABSENT`, or `LISTED` with the codes of its elements beside. A comparison is decided once for each
+distinct value, and the rows follow by one numpy operation. Ranges bisect the sorted distinct
+values of their kind with Python's own comparison, which is exact for int against float (F4).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
+
+from entrepot.filters import TRUE, And, FilterOp, Leaf, Or, kind_of
+from entrepot.metadata import decode_metadata, elements, encode_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from entrepot.filters import Normal
+    from entrepot.metadata import Scalar
+
+    Mask = NDArray[np.bool_]
+
+ABSENT: Final = -1
+"""The code of a row that lacks the key, or holds an empty list (F1)."""
+LISTED: Final = -2
+"""The code of a row that holds a list; its elements stand in the side table."""
+_UNSORTED: Final = 64
+"""Distinct values that may wait before the sorted order is made anew; a quarter of the sorted ones may, too."""
+
+
+class _Sorted:
+    """The distinct values of one kind, sorted, with their codes."""
+
+    __slots__ = ("codes", "values")
+
+    def __init__(self, pairs: Iterable[tuple[Any, int]]) -> None:
+        ordered = sorted(pairs)
+        self.values = [value for value, _ in ordered]
+        self.codes = np.array([code for _, code in ordered], dtype=np.intp)
+
+    def where(self, op: FilterOp, operand: Any) -> NDArray[np.intp]:
+        """Return the codes of the values for which ``value op operand`` holds."""
+        if op is FilterOp.LT:
+            return self.codes[: bisect_left(self.values, operand)]
+        if op is FilterOp.LTE:
+            return self.codes[: bisect_right(self.values, operand)]
+        if op is FilterOp.GT:
+            return self.codes[bisect_right(self.values, operand) :]
+        return self.codes[bisect_left(self.values, operand) :]
+
+
+class Column:
+    """The values of one key, for all rows so far."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self._codes = np.empty(0, dtype=np.intp)
+        self._filled = 0
+        self._code_of: dict[tuple[str, Scalar], int] = {}
+        self._values: list[tuple[str, Scalar]] = []
+        self._list_rows: list[int] = []
+        self._list_codes: list[int] = []
+        self._list_arrays: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None
+        self._sorted: dict[str, _Sorted] = {}
+        self._sorted_count = 0
+
+    def extend(self, metadata: Sequence[bytes], count: int) -> None:
+        """Read the rows from the last one known up to `count`."""
+        start = self._filled
+        if start >= count:
+            return
+        codes = np.empty(count - start, dtype=np.intp)
+        key = self.key
+        written = encode_key(key)
+        for offset, raw in enumerate(metadata[start:count]):
+            # A cheap look before decoding.
+            value = decode_metadata(raw).get(key) if written in raw else None
+            if value is None or value == []:
+                codes[offset] = ABSENT
+            elif type(value) is list:
+                codes[offset] = LISTED
+                for element in elements(value):
+                    self._list_rows.append(start + offset)
+                    self._list_codes.append(self._code(element))
+                self._list_arrays = None
+            else:
+                codes[offset] = self._code(cast("Scalar", value))
+        self._codes = np.concatenate([self._codes[:start], codes])
+        self._filled = count
+
+    def _code(self, value: Scalar) -> int:
+        typed = (kind_of(value), value)
+        code = self._code_of.get(typed)
+        if code is None:
+            code = self._code_of[typed] = len(self._values)
+            self._values.append(typed)
+        return code
+
+    def mask(self, leaf: Leaf, count: int) -> Mask:
+        """Return which of the first `count` rows satisfy a leaf, shape (count,)."""
+        codes = self._codes[:count]
+        found: Mask
+        if leaf.op is FilterOp.ISNULL:
+            found = codes == ABSENT
+        elif leaf.op is FilterOp.EQ:
+            code = self._code_of.get((kind_of(cast("Scalar", leaf.value)), cast("Scalar", leaf.value)))
+            if code is None:
+                return np.full(count, leaf.negated)
+            found = codes == code
+            if self._list_rows:
+                rows, listed = self._lists(count)
+                found[rows[listed == code]] = True
+        else:
+            # Two more places, for ABSENT and LISTED, which index from the end.
+            hit = np.zeros(len(self._values) + 2, dtype=np.bool_)
+            hit[self._holding(leaf)] = True
+            found = hit.take(codes, mode="wrap")
+            if self._list_rows:
+                rows, listed = self._lists(count)
+                found[rows[hit[listed]]] = True
+        return np.logical_not(found, out=found) if leaf.negated else found
+
+    def _holding(self, leaf: Leaf) -> NDArray[np.intp]:
+        """Return the codes of the distinct values that satisfy an IN or a range."""
+        if leaf.op is FilterOp.IN:
+            wanted = ((kind_of(value), value) for value in cast("tuple[Scalar, ...]", leaf.value))
+            found = (self._code_of.get(typed) for typed in wanted)
+            return np.array([code for code in found if code is not None], dtype=np.intp)
+        kind = kind_of(cast("Scalar", leaf.value))
+        if len(self._values) - self._sorted_count > max(_UNSORTED, self._sorted_count // 4):
+            self._sort()
+        new = [
+            code
+            for code in range(self._sorted_count, len(self._values))
+            if self._values[code][0] == kind and _compare(leaf.op, self._values[code][1], leaf.value)
+        ]
+        ordered = self._sorted.get(kind)
+        if ordered is None:
+            return np.array(new, dtype=np.intp)
+        return np.concatenate([ordered.where(leaf.op, leaf.value), np.array(new, dtype=np.intp)])
+
+    def _sort(self) -> None:
+        pairs: dict[str, list[tuple[Scalar, int]]] = {}
+        for code, (kind, value) in enumerate(self._values):
+            pairs.setdefault(kind, []).append((value, code))
+        self._sorted = {kind: _Sorted(values) for kind, values in pairs.items() if kind != "bool"}
+        self._sorted_count = len(self._values)
+
+    def _lists(self, count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        if self._list_arrays is None:
+            rows = np.array(self._list_rows, dtype=np.intp)
+            self._list_arrays = rows, np.array(self._list_codes, dtype=np.intp)
+        rows, listed = self._list_arrays
+        known = int(np.searchsorted(rows, count))
+        return rows[:known], listed[:known]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the codes; the distinct values are not counted."""
+        return self._codes.nbytes + 16 * len(self._list_rows)
+
+
+def _compare(op: FilterOp, value: Any, operand: Any) -> bool:
+    if op is FilterOp.LT:
+        return bool(value < operand)
+    if op is FilterOp.LTE:
+        return bool(value <= operand)
+    if op is FilterOp.GT:
+        return bool(value > operand)
+    return bool(value >= operand)
+
+
+class Columns:
+    """The columns of a collection, by key. Not thread-safe: the collection holds its lock around it."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, Column] = {}
+
+    def mask(self, normal: Normal, metadata: Sequence[bytes], count: int) -> Mask:
+        """Return which of the first `count` rows satisfy a filter, a fresh array of shape (count,).
+
+        Walks with a stack of its own, so that no filter is too deep.
+        """
+        done: list[Mask] = []
+        todo: list[tuple[Normal, bool]] = [(normal, False)]
+        while todo:
+            node, visited = todo.pop()
+            if isinstance(node, And | Or):
+                if not visited:
+                    todo.append((node, True))
+                    todo += [(part, False) for part in node.parts]
+                    continue
+                size = len(node.parts)
+                total = done[-size]
+                combine = np.logical_and if isinstance(node, And) else np.logical_or
+                for part in done[len(done) - size + 1 :]:
+                    combine(total, part, out=total)
+                del done[len(done) - size + 1 :]
+            elif isinstance(node, Leaf):
+                done.append(self._column(node.key, metadata, count).mask(node, count))
+            else:
+                done.append(np.full(count, node is TRUE))
+        return done[0]
+
+    def _column(self, key: str, metadata: Sequence[bytes], count: int) -> Column:
+        column = self._columns.get(key)
+        if column is None:
+            column = self._columns[key] = Column(key)
+        column.extend(metadata, count)
+        return column
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all columns so far."""
+        return sum(column.nbytes for column in self._columns.values())

@@ -1,0 +1,337 @@
+"""The rows of one collection in memory: append-only arrays, with versions instead of locks for readers.
+
+A write appends rows and marks the rows it replaces as dead since a version. A reader takes a
+`Snapshot`, the number of rows and the version of one instant, and sees exactly the whole writes
+up to it, however many follow. Dead rows are cleared by `compacted`, into new arrays.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from entrepot.capabilities import Metric
+from entrepot.filters import TRUE
+from entrepot.search import raw_scores, scores
+from entrepot.stores.simple.columns import Columns
+from entrepot.stores.simple.fulltext import FullTextIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from entrepot.filters import Normal
+
+_LIVING: Final = np.iinfo(np.int64).max
+_COMPACT_ABOVE: Final = 1000
+_RESCORED_AT_ONCE: Final = 4096
+_QUERIES_AT_ONCE: Final = 32
+"""Queries of a batch whose products are held at once: 32 x rows float32."""
+_OVERFLOWS: Final = 1e36
+"""Squared lengths beyond which a float32 product may overflow; then every row is scored exactly."""
+_WIDE: Final = 0.4
+"""Share of matching rows above which the product over all rows beats gathering the matching ones."""
+
+
+class NewRows(NamedTuple):
+    """Rows to append; all sequences have one length, vectors are float32 of shape (n, d)."""
+
+    ids: Sequence[str]
+    texts: Sequence[str | None]
+    metadata: Sequence[bytes]
+    vectors: NDArray[np.float32]
+
+    def part(self, start: int, stop: int) -> NewRows:
+        """Return the rows from `start` up to `stop`."""
+        span = slice(start, stop)
+        return NewRows(self.ids[span], self.texts[span], self.metadata[span], self.vectors[span])
+
+
+class Snapshot(NamedTuple):
+    """What a reader sees: the first `size` rows, those of them that live at `version`."""
+
+    size: int
+    version: int
+    vectors: NDArray[np.float32]
+    died: NDArray[np.int64] | None
+    listed: list[int] | None = None
+    """The rows of the ids that were asked for, if any were."""
+
+    def alive(self) -> NDArray[np.bool_] | None:
+        """Return which rows live, shape (count,), or None if all do."""
+        return None if self.died is None else self.died[: self.size] > self.version
+
+
+class Rows:
+    """The rows of one collection.
+
+    One writer at a time (the collection's lock is around `append` and `kill`); readers need none.
+    """
+
+    def __init__(self, dimension: int, metric: Metric) -> None:
+        self.dimension = dimension
+        self.metric = metric
+        self.ids: list[str] = []
+        self.texts: list[str | None] = []
+        self.metadata: list[bytes] = []
+        self.row_of: dict[str, int] = {}
+        self._vectors = np.empty((0, dimension), dtype=np.float32)
+        self._died = np.empty(0, dtype=np.int64)
+        self._count = 0
+        self._version = 0
+        self._dead = 0
+        self._publish = threading.Lock()
+        self._derived = threading.Lock()
+        self._columns = Columns()
+        self._fulltext = FullTextIndex()
+        self._norms = np.empty(0)
+        self._order: tuple[int, list[str], NDArray[np.intp]] | None = None
+
+    # --- writing, by one thread at a time ---------------------------------------------------------------
+
+    def append(self, new: NewRows) -> None:
+        """Append rows and retire the rows of the same ids, as one step to readers."""
+        start, size = self._count, len(new.ids)
+        self._reserve(start + size)
+        self._vectors[start : start + size] = new.vectors
+        self.ids += new.ids
+        self.texts += new.texts
+        self.metadata += new.metadata
+        row_of = self.row_of
+        replaced = [row_of[name] for name in new.ids if name in row_of]
+        with self._publish:
+            self._retire(replaced)
+            row_of.update(zip(new.ids, range(start, start + size), strict=True))
+            self._count = start + size
+
+    def kill(self, rows: Iterable[int]) -> None:
+        """Retire living rows, as one step to readers."""
+        gone = list(rows)
+        with self._publish:
+            self._retire(gone)
+            for row in gone:
+                del self.row_of[self.ids[row]]
+
+    def _retire(self, rows: list[int]) -> None:
+        self._version += 1
+        if rows:
+            self._died[rows] = self._version
+            self._dead += len(rows)
+
+    def _reserve(self, size: int) -> None:
+        capacity = len(self._died)
+        if size <= capacity:
+            return
+        # Grown by a quarter: a row is copied about four times, and little is held in reserve.
+        capacity = max(size, capacity + capacity // 4, 64)
+        vectors = np.empty((capacity, self.dimension), dtype=np.float32)
+        died = np.full(capacity, _LIVING, dtype=np.int64)
+        vectors[: self._count] = self._vectors[: self._count]
+        died[: self._count] = self._died[: self._count]
+        with self._publish:
+            self._vectors, self._died = vectors, died
+
+    @property
+    def wasteful(self) -> bool:
+        """Whether more than half of the rows are dead, and enough of them to care."""
+        return self._dead > max(_COMPACT_ABOVE, self._count // 2)
+
+    def compacted(self) -> Rows:
+        """Return the living rows in new arrays, in their order; readers of the old ones go on undisturbed."""
+        fresh = Rows(self.dimension, self.metric)
+        fresh.append(self.everything())
+        return fresh
+
+    def everything(self) -> NewRows:
+        """Return all living rows, in their order."""
+        with self._publish:
+            rows = sorted(self.row_of.values())
+        return self.take(rows)
+
+    def take(self, rows: Sequence[int]) -> NewRows:
+        """Return rows as they could be appended elsewhere."""
+        return NewRows(
+            [self.ids[row] for row in rows],
+            [self.texts[row] for row in rows],
+            [self.metadata[row] for row in rows],
+            self._vectors[np.asarray(rows, dtype=np.intp)],
+        )
+
+    # --- reading ----------------------------------------------------------------------------------------
+
+    def snapshot(self, ids: Iterable[str] | None = None) -> Snapshot:
+        """Return what is there now, with the rows of some ids."""
+        with self._publish:
+            died = self._died if self._dead else None
+            row_of = self.row_of
+            listed = None if ids is None else [row_of[name] for name in ids if name in row_of]
+            return Snapshot(self._count, self._version, self._vectors, died, listed)
+
+    def find(self, names: Iterable[str]) -> list[int]:
+        """Return the rows of the ids that are there."""
+        with self._publish:
+            return [self.row_of[name] for name in names if name in self.row_of]
+
+    def __len__(self) -> int:
+        """Return how many rows live."""
+        return self._count - self._dead
+
+    def matching(self, normal: Normal, seen: Snapshot) -> NDArray[np.bool_] | None:
+        """Return which rows live, match a filter and are listed, shape (count,), or None if all are."""
+        mask = seen.alive()
+        if normal is not TRUE:
+            with self._derived:
+                found = self._columns.mask(normal, self.metadata, seen.size)
+            mask = found if mask is None else np.logical_and(mask, found, out=mask)
+        if seen.listed is not None:
+            listed = np.zeros(seen.size, dtype=np.bool_)
+            listed[seen.listed] = True
+            mask = listed if mask is None else np.logical_and(mask, listed, out=mask)
+        return mask
+
+    def nearest(
+        self, query: NDArray[np.float32], k: int, mask: NDArray[np.bool_] | None, seen: Snapshot
+    ) -> list[tuple[float, int]]:
+        """Return the k nearest rows with their raw scores, best first, equal scores by id (S1).
+
+        The float32 product only chooses candidates, with a margin that covers its error; their
+        scores are computed in float64, each row alone.
+        """
+        vectors = seen.vectors[: seen.size]
+        rows: NDArray[np.intp] | None = None
+        if mask is not None:
+            matches = int(np.count_nonzero(mask))
+            if matches < _WIDE * seen.size or matches <= k:
+                rows = np.flatnonzero(mask)
+                vectors = vectors[rows]
+        with np.errstate(over="ignore", invalid="ignore"):  # `best` knows what to do with an overflow
+            approximate = vectors @ query
+        return self.best(approximate, query, k, mask, rows, seen)
+
+    def nearest_batch(
+        self, queries: Sequence[tuple[NDArray[np.float32], int]], seen: Snapshot
+    ) -> list[list[tuple[float, int]]]:
+        """As `nearest` for several queries over all rows, by products of matrices."""
+        mask = seen.alive()
+        vectors = seen.vectors[: seen.size]
+        found: list[list[tuple[float, int]]] = []
+        for start in range(0, len(queries), _QUERIES_AT_ONCE):
+            part = queries[start : start + _QUERIES_AT_ONCE]
+            with np.errstate(over="ignore", invalid="ignore"):
+                products = np.stack([query for query, _ in part]) @ vectors.T
+            found += [
+                self.best(row, query, k, mask, None, seen)
+                for row, (query, k) in zip(products, part, strict=True)
+            ]
+        return found
+
+    def page(
+        self, mask: NDArray[np.bool_] | None, token: str | None, size: int, seen: Snapshot
+    ) -> tuple[list[int], str | None]:
+        """Return the next rows in the order of ids after `token`, and the token after them."""
+        ids, order = self.in_order(seen)
+        start = 0 if token is None else bisect_right(ids, token)
+        places = np.arange(start, len(ids)) if mask is None else start + np.flatnonzero(mask[order[start:]])
+        chosen = places[:size]
+        after = ids[int(chosen[-1])] if places.size > size else None
+        return [int(row) for row in order[chosen]], after
+
+    def best(  # noqa: PLR0913, PLR0917 - the state of one search
+        self,
+        approximate: NDArray[np.floating],
+        query: NDArray[np.float32],
+        k: int,
+        mask: NDArray[np.bool_] | None,
+        rows: NDArray[np.intp] | None,
+        seen: Snapshot,
+    ) -> list[tuple[float, int]]:
+        """Choose the k best rows by their approximate products; `rows` names them if not all are given."""
+        margin = float(np.finfo(np.float32).eps) * self.dimension
+        if self.metric is Metric.EUCLIDEAN:
+            norms = self._squares(seen)
+            scale = float(norms.max(initial=0.0)) + float(np.dot(query.astype(np.float64), query))
+            approximate = 2.0 * approximate.astype(np.float64) - (norms if rows is None else norms[rows])
+            margin *= 4.0 * scale
+            if scale > _OVERFLOWS:
+                approximate, margin = np.zeros(approximate.size), 0.0
+        if rows is None and mask is not None:
+            approximate[~mask] = -np.inf
+        size = approximate.size
+        if k < size:
+            cut = np.partition(approximate, size - k)[size - k]
+            candidates = np.flatnonzero(approximate >= max(cut - margin, np.finfo(np.float32).min))
+        else:
+            candidates = np.flatnonzero(approximate > -np.inf)
+        chosen = candidates if rows is None else rows[candidates]
+        raw = self._raw(query, chosen, seen)
+        value = scores(self.metric, raw)
+        if chosen.size > k:
+            keep = np.flatnonzero(value >= np.partition(value, chosen.size - k)[chosen.size - k])
+            chosen, raw, value = chosen[keep], raw[keep], value[keep]
+        ids = self.ids
+        ranked = sorted(
+            (-number, ids[row], row, exact)
+            for number, row, exact in zip(value.tolist(), chosen.tolist(), raw.tolist(), strict=True)
+        )
+        return [(exact, row) for _, _, row, exact in ranked[:k]]
+
+    def _raw(self, query: NDArray[np.float32], rows: NDArray[np.intp], seen: Snapshot) -> NDArray[np.float64]:
+        if rows.size <= _RESCORED_AT_ONCE:
+            return raw_scores(self.metric, seen.vectors[rows], query)
+        parts = [rows[start : start + _RESCORED_AT_ONCE] for start in range(0, rows.size, _RESCORED_AT_ONCE)]
+        return np.concatenate([raw_scores(self.metric, seen.vectors[part], query) for part in parts])
+
+    def _squares(self, seen: Snapshot) -> NDArray[np.float64]:
+        """Return the squared lengths of the rows, float64 of shape (count,)."""
+        with self._derived:
+            known = self._norms.size
+            if known < seen.size:
+                new = seen.vectors[known : seen.size]
+                more = np.einsum("ij,ij->i", new, new, dtype=np.float64)
+                self._norms = np.concatenate([self._norms, more])
+            return self._norms[: seen.size]
+
+    def ranked(
+        self, words: str, k: int, mask: NDArray[np.bool_] | None, seen: Snapshot
+    ) -> list[tuple[float, int]]:
+        """Return the k best rows for some words with their BM25 values, best first, equal ones by id (S9)."""
+        alive = seen.alive()
+        with self._derived:
+            self._fulltext.extend(self.texts, seen.size)
+            rows, values = self._fulltext.rank(words, seen.size, alive)
+        if mask is not None:
+            kept = mask[rows]
+            rows, values = rows[kept], values[kept]
+        if rows.size > k:
+            kept = values >= np.partition(values, rows.size - k)[rows.size - k]
+            rows, values = rows[kept], values[kept]
+        places: list[int] = rows.tolist()
+        found = sorted(
+            (-value, self.ids[row], row) for row, value in zip(places, values.tolist(), strict=True)
+        )
+        return [(-negative, row) for negative, _, row in found[:k]]
+
+    def in_order(self, seen: Snapshot) -> tuple[list[str], NDArray[np.intp]]:
+        """Return the ids that live, sorted, and their rows; kept until the next write."""
+        known = self._order
+        if known is None or known[0] != seen.version:
+            alive = seen.alive()
+            rows = range(seen.size) if alive is None else np.flatnonzero(alive).tolist()
+            pairs = sorted((self.ids[row], row) for row in rows)
+            order = np.array([row for _, row in pairs], dtype=np.intp)
+            known = self._order = (seen.version, [name for name, _ in pairs], order)
+        return known[1], known[2]
+
+    def details(self) -> dict[str, int]:
+        """Return bytes held: vectors and columns, texts and metadata apart."""
+        return {
+            "vector_bytes": self._vectors[: self._count].nbytes,
+            "column_bytes": self._columns.nbytes,
+            "text_bytes": sum(len(text.encode()) for text in self.texts if text is not None),
+            "metadata_bytes": sum(map(len, self.metadata)),
+            "dead_rows": self._dead,
+        }

@@ -1,0 +1,434 @@
+"""Searching on the embedded store, against plain numpy: S1 to S9."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from entrepot import Document, F, FunctionEmbeddingModel, SearchMode, SearchRequest, SimpleVectorStore
+from entrepot.errors import (
+    ArgumentTypeError,
+    ConfigurationError,
+    FilterSyntaxError,
+    RequestError,
+    UnsupportedSearchModeError,
+    VectorError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Make = Callable[..., SimpleVectorStore]
+
+
+def expected_scores(metric: str, vectors: Any, query: Any) -> Any:
+    """S2 computed plainly in float64."""
+    vectors, query = np.asarray(vectors, dtype=np.float64), np.asarray(query, dtype=np.float64)
+    if metric == "euclidean":
+        return 1 / (1 + ((vectors - query) ** 2).sum(axis=1))
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return (1 + unit @ (query / np.linalg.norm(query))) / 2
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot", "euclidean"])
+@pytest.mark.parametrize("share", [None, 1, 10, 60, 100], ids=lambda share: f"{share}%")
+def test_hits_order_and_scores_are_those_of_plain_numpy(
+    make: Make, rng: np.random.Generator, metric: str, share: int | None
+) -> None:
+    # S1, S2, S4
+    vectors = rng.normal(size=(2000, 16))
+    if metric == "dot":
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors = vectors.astype(np.float32)
+    places = rng.permutation(2000)
+    store = make(metric=metric)
+    store.add(
+        [
+            Document(None, id=f"d{n:04}", vector=vectors[n], metadata={"place": int(places[n])})
+            for n in range(2000)
+        ]
+    )
+    limit = 20 * (share or 100)
+    for _ in range(5):
+        query = rng.normal(size=16).astype(np.float32)
+        if metric == "dot":
+            query /= np.linalg.norm(query)
+        scores = expected_scores(metric, vectors, query)
+        allowed = [n for n in range(2000) if places[n] < limit]
+        best = sorted(allowed, key=lambda n: (-scores[n], n))[:10]
+        request = SearchRequest(
+            vector=query, top_k=10, filter=None if share is None else F.place < limit, include=["metadata"]
+        )
+        hits = store.similarity_search(request)
+        assert [hit.id for hit in hits] == [f"d{n:04}" for n in best]
+        for hit, n in zip(hits, best, strict=True):
+            assert hit.score == pytest.approx(scores[n], abs=1e-6)
+            assert hit.metadata == {"place": int(places[n])}
+            assert hit.rank_score is None
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("size", [37, 1001])
+def test_identical_vectors_tie_exactly_wherever_they_lie(
+    make: Make, rng: np.random.Generator, metric: str, size: int
+) -> None:
+    # S1: the rows of a BLAS product may differ in the last bit by where they lie
+    vector = rng.normal(size=33).astype(np.float32)
+    names = [f"{n:04}" for n in rng.permutation(size)]
+    store = make(metric=metric)
+    store.add([Document(None, id=name, vector=vector) for name in names])
+    query = rng.normal(size=33)
+    for k in (1, 7, size):
+        hits = store.similarity_search(SearchRequest(vector=query, top_k=k))
+        assert [hit.id for hit in hits] == sorted(names)[:k]
+        assert len({hit.score for hit in hits}) == 1
+
+
+def test_scores_stay_within_bounds(make: Make) -> None:
+    # S2
+    store = make()
+    store.add([Document(None, id="same", vector=[0.1] * 7), Document(None, id="opposite", vector=[-0.1] * 7)])
+    same, opposite = store.similarity_search(SearchRequest(vector=[0.1] * 7))
+    assert same.score == pytest.approx(1, abs=1e-6)
+    assert opposite.score == pytest.approx(0, abs=1e-6)
+    assert 0 <= (opposite.score or 0) <= (same.score or 0) <= 1
+
+
+def test_huge_and_tiny_vectors_are_compared_rightly(make: Make) -> None:
+    # S2: squares overflow float32 here
+    store = make(metric="euclidean")
+    store.add([Document(None, id="near", vector=[1e30, 0]), Document(None, id="far", vector=[3e38, 3e38])])
+    assert [hit.id for hit in store.similarity_search(SearchRequest(vector=[1e30, 1.0]))] == ["near", "far"]
+    cosine = make(collection="cosine")
+    cosine.add([Document(None, id="x", vector=[1e-38, 0]), Document(None, id="y", vector=[0, 3e38])])
+    assert [hit.id for hit in cosine.similarity_search(SearchRequest(vector=[1.0, 0.1]))] == ["x", "y"]
+
+
+def test_the_threshold_is_inclusive(make: Make) -> None:
+    # S3
+    store = make()
+    store.add([Document(None, id=str(n), vector=[1.0, float(n)]) for n in range(5)])
+    scores = [hit.score or 0 for hit in store.similarity_search(SearchRequest(vector=[1, 0], top_k=5))]
+    for n, score in enumerate(scores):
+        assert len(store.similarity_search(SearchRequest(vector=[1, 0], top_k=5, threshold=score))) == n + 1
+        above = min(1.0, score + 2e-6)
+        assert len(store.similarity_search(SearchRequest(vector=[1, 0], top_k=5, threshold=above))) == max(
+            n, n == 0
+        )
+    assert len(store.similarity_search(SearchRequest(vector=[1, 0], top_k=5, threshold=0))) == 5
+    assert len(store.similarity_search(SearchRequest(vector=[1, 0], top_k=5, threshold=None))) == 5
+
+
+def test_top_k_of_nothing_asks_nobody(make: Make) -> None:
+    # S5: not even whether there is a collection
+    assert make().similarity_search(SearchRequest("a", top_k=0)) == []
+
+
+BAD_REQUESTS: list[Any] = [
+    {"top_k": -1},
+    {"top_k": 10_001},
+    {"top_k": True},
+    {"top_k": 2.0},
+    {"threshold": -0.1},
+    {"threshold": 1.1},
+    {"threshold": float("nan")},
+    {"threshold": True},
+    {"mode": "nearest"},
+    {"vector": [1.0]},
+    {"near_id": "1"},
+    {"query": None},
+    {"query": None, "near_id": ""},
+    {"query": "NUL \0"},
+    {"mode": "fulltext", "threshold": 0.5},
+    {"mode": "fulltext", "query": None, "vector": [1.0]},
+    {"mode": "hybrid", "query": None, "vector": [1.0]},
+    {"mode": "hybrid", "rrf_k": 0},
+    {"mode": "hybrid", "weights": (1,)},
+    {"mode": "hybrid", "weights": (0, 0)},
+    {"mode": "hybrid", "weights": (-1, 1)},
+    {"mode": "hybrid", "weights": (float("nan"), 1)},
+    {"include": ["score"]},
+    {"ids": [""]},
+    {"timeout": 0},
+    {"timeout": -1},
+    {"timeout": float("inf")},
+]
+
+
+@pytest.mark.parametrize("bad", BAD_REQUESTS, ids=str)
+def test_what_is_out_of_bounds_is_refused_before_any_io(bad: Any) -> None:
+    # S5, S8, S9
+    with pytest.raises(RequestError):
+        SearchRequest(**({"query": "a"} | bad))
+
+
+def test_bare_strings_are_type_errors(store: SimpleVectorStore) -> None:
+    # D7
+    for wrong in ({"ids": "abc"}, {"include": "text"}):
+        with pytest.raises(TypeError):
+            SearchRequest("a", **wrong)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ArgumentTypeError):
+        store.similarity_search([1.0, 2.0])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def test_top_k_goes_up_to_ten_thousand(make: Make, rng: np.random.Generator) -> None:
+    # S5
+    store = make()
+    vectors = rng.normal(size=(10_050, 4)).astype(np.float32)
+    store.add([Document(None, id=f"{n:05}", vector=vector) for n, vector in enumerate(vectors)])
+    assert len(store.similarity_search(SearchRequest(vector=[1, 0, 0, 0], top_k=10_000))) == 10_000
+
+
+def test_by_text_by_vector_by_id_and_in_batches(make: Make) -> None:
+    # S8
+    asked: list[list[str]] = []
+
+    def embed(texts: Any) -> Any:
+        asked.append(list(texts))
+        return [[1.0, float(len(text))] for text in texts]
+
+    store = make(embedding=FunctionEmbeddingModel(embed, "lengths", 2))
+    store.add([Document("x" * n, id=str(n)) for n in range(1, 6)])
+    asked.clear()
+    answers = store.similarity_search_batch(
+        ["xx", SearchRequest("xxxx", top_k=2), "xx", SearchRequest(vector=[1.0, 1.0], top_k=1),
+         SearchRequest(near_id="3", top_k=2), SearchRequest("x", top_k=0)]
+    )  # fmt: skip
+    assert asked == [["xx", "xxxx"]]
+    assert [hit.id for hit in answers[0]] == ["2", "3", "4", "5"]
+    assert answers[0] == answers[2]
+    assert answers[1][0].id == "4"
+    assert [hit.id for hit in answers[3]] == ["1"]
+    assert sorted(hit.id for hit in answers[4]) == ["2", "4"] or [hit.id for hit in answers[4]] == ["4", "5"]
+    assert "3" not in [hit.id for hit in answers[4]]
+    assert answers[5] == []
+    both: list[str | SearchRequest] = ["xx", SearchRequest("xxxx", top_k=2)]
+    for request, answer in zip(both, answers, strict=False):
+        assert store.similarity_search(request) == answer
+
+
+def test_near_an_unknown_document_is_an_error(store: SimpleVectorStore) -> None:
+    # S8
+    store.add([Document("a", id="1")])
+    with pytest.raises(RequestError, match="'2'"):
+        store.similarity_search(SearchRequest(near_id="2"))
+
+
+def test_near_a_document_finds_k_others(store: SimpleVectorStore) -> None:
+    # S4, S8
+    store.add([Document("a" * (n + 1) + "b", id=str(n)) for n in range(6)])
+    assert len(store.similarity_search(SearchRequest(near_id="3", top_k=5))) == 5
+    assert len(store.similarity_search(SearchRequest(near_id="3", top_k=2, filter=None))) == 2
+
+
+def test_restricted_to_ids(store: SimpleVectorStore) -> None:
+    # S8
+    store.add([Document("a" + "b" * n, id=str(n), metadata={"n": n}) for n in range(8)])
+    hits = store.similarity_search(SearchRequest("a", ids=["7", "3", "unknown", "3"], top_k=5))
+    assert [hit.id for hit in hits] == ["3", "7"]
+    assert store.similarity_search(SearchRequest("a", ids=[], top_k=5)) == []
+    assert [
+        hit.id for hit in store.similarity_search(SearchRequest("a", ids=["7", "3"], filter="n > 5"))
+    ] == ["7"]
+
+
+def test_a_query_of_another_length_is_refused(store: SimpleVectorStore) -> None:
+    # D9
+    store.add([Document("a", id="1")])
+    with pytest.raises(VectorError, match="8"):
+        store.similarity_search(SearchRequest(vector=[1.0, 2.0]))
+
+
+def test_a_store_without_model_says_what_to_do(make: Make) -> None:
+    # S8
+    make().add([Document(None, vector=[1.0])])
+    with pytest.raises(ConfigurationError, match="embedding"):
+        make().similarity_search("a")
+
+
+def test_a_filter_is_a_tree_a_text_or_a_callable(store: SimpleVectorStore) -> None:
+    # F7, T1
+    store.add([Document("a", id=str(n), metadata={"n": n}) for n in range(4)])
+    calls: list[int] = []
+
+    def current() -> str:
+        calls.append(1)
+        return "n == 2"
+
+    for given in (F.n == 2, "n == 2", current):
+        assert [hit.id for hit in store.similarity_search("a", filter=given)] == ["2"]
+        assert store.count(given) == 1
+    assert len(calls) == 2
+    assert store.count(lambda: None) == 4
+    with pytest.raises(FilterSyntaxError):
+        store.similarity_search("a", filter="n ==")
+    with pytest.raises(ArgumentTypeError):
+        store.count(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def test_nothing_matches_a_filter_that_is_false(store: SimpleVectorStore) -> None:
+    # F5: langchain and others answer everything here
+    store.add([Document("a", id="1", metadata={"k": "x"})])
+    assert store.similarity_search("a", filter="k in []") == []
+    assert store.count("k in []") == 0
+    assert list(store.scan("k in []")) == []
+    assert store.count("k not in []") == 1
+
+
+def test_a_request_takes_no_options_beside_it(store: SimpleVectorStore) -> None:
+    store.add([Document("a", id="1")])
+    with pytest.raises(RequestError, match="top_k"):
+        store.similarity_search(SearchRequest("a"), top_k=2)
+
+
+def test_include_says_what_comes_back(store: SimpleVectorStore) -> None:
+    # D9
+    store.add([Document("a", id="1", metadata={"k": 1})])
+    (bare,) = store.similarity_search("a", include=[])
+    assert (bare.text, bare.metadata, bare.vector, bare.score) == (None, {}, None, 1.0)
+    (full,) = store.similarity_search("a", include=["text", "metadata", "vector"])
+    assert (full.text, full.metadata) == ("a", {"k": 1})
+    assert full.vector is not None
+
+
+TEXTS = {
+    "1": "the wing of an aircraft",
+    "2": "wing wing wing",
+    "3": "heat transfer in slabs; Wing-tip",
+    "4": "nothing of the kind",
+    "5": "AIRCRAFT heat",
+}
+
+
+@pytest.fixture
+def library(store: SimpleVectorStore) -> SimpleVectorStore:
+    store.add([Document(text, id=name, metadata={"n": int(name)}) for name, text in TEXTS.items()])
+    return store
+
+
+def test_fulltext_finds_any_word_and_nothing_else(library: SimpleVectorStore) -> None:
+    # S9
+    expected: dict[str, set[str]] = {
+        "wing": {"1", "2", "3"},
+        "WING": {"1", "2", "3"},
+        "aircraft heat": {"1", "3", "5"},
+        "wings": set(),
+        'wing AND "nothing" -heat (of)': {"1", "2", "3", "4", "5"},
+        "": set(),
+        "*": set(),
+        "tip": {"3"},
+    }
+    for query, found in expected.items():
+        hits = library.similarity_search(query, mode="fulltext", top_k=10)
+        assert {hit.id for hit in hits} == found, query
+        assert all(hit.score is None for hit in hits)
+        ranks = [hit.rank_score or 0 for hit in hits]
+        assert ranks == sorted(ranks, reverse=True)
+    assert [
+        hit.id for hit in library.similarity_search("wing", mode="fulltext", filter="n > 1", top_k=1)
+    ] == ["2"]
+
+
+def test_fulltext_ranks_by_bm25(library: SimpleVectorStore) -> None:
+    # S9: computed from the formula by hand, k1 = 1.2, b = 0.75
+    lengths = {"1": 5, "2": 3, "3": 6, "4": 4, "5": 2}
+    mean = sum(lengths.values()) / 5
+    idf = np.log(1 + (5 - 3 + 0.5) / (3 + 0.5))
+    times = {"1": 1, "2": 3, "3": 1}
+    expected = {
+        name: idf * count * 2.2 / (count + 1.2 * (0.25 + 0.75 * lengths[name] / mean))
+        for name, count in times.items()
+    }
+    hits = library.similarity_search("wing", mode="fulltext", top_k=10)
+    assert {hit.id: hit.rank_score for hit in hits} == pytest.approx(expected)
+
+
+def test_fulltext_follows_writes(library: SimpleVectorStore) -> None:
+    # S7, S9
+    library.similarity_search("wing", mode="fulltext")
+    library.add([Document("a slab", id="2"), Document("wing", id="6")])
+    library.delete(["3"])
+    assert {hit.id for hit in library.similarity_search("wing", mode="fulltext")} == {"1", "6"}
+
+
+def test_hybrid_fuses_by_reciprocal_rank(library: SimpleVectorStore) -> None:
+    # S9
+    query = "wing heat"
+    semantic = [hit.id for hit in library.similarity_search(query, top_k=10)]
+    words = [hit.id for hit in library.similarity_search(query, mode="fulltext", top_k=10)]
+    scores = {hit.id: hit.score for hit in library.similarity_search(query, top_k=10)}
+    for k, weights in ((60, (1.0, 1.0)), (1, (0.3, 2.0))):
+        fused = {
+            name: sum(
+                weight / (k + ranking.index(name) + 1)
+                for weight, ranking in zip(weights, (semantic, words), strict=True)
+                if name in ranking
+            )
+            for name in {*semantic, *words}
+        }
+        order = sorted(fused, key=lambda name: (-fused[name], name))
+        hits = library.similarity_search(
+            SearchRequest(query, mode="hybrid", top_k=4, rrf_k=k, weights=weights)
+        )
+        assert [hit.id for hit in hits] == order[:4]
+        assert [hit.rank_score for hit in hits] == pytest.approx([fused[name] for name in order[:4]])
+        assert [hit.score for hit in hits] == pytest.approx([scores[name] for name in order[:4]])
+    least = sorted(score or 0 for score in scores.values())[2]
+    cut = library.similarity_search(SearchRequest(query, mode="hybrid", top_k=5, threshold=least))
+    assert len(cut) == 3
+    assert all((hit.score or 0) >= least - 1e-6 for hit in cut)
+
+
+def test_a_hybrid_hit_of_the_words_alone_has_its_score(make: Make) -> None:
+    # S9: the semantic list is cut at 100 before the fusion
+    store = make(metric="cosine")
+    store.add(
+        [Document("filler", id=f"{n:03}", vector=[1.0, n / 1000]) for n in range(150)]
+        + [Document("needle", id="z", vector=[-1.0, 0.5])]
+    )
+    hits = store.similarity_search(SearchRequest("needle", vector=[1.0, 0.0], mode="hybrid", top_k=25))
+    (needle,) = [hit for hit in hits if hit.id == "z"]
+    assert needle.score == pytest.approx(
+        float(expected_scores("cosine", [[-1.0, 0.5]], [1.0, 0.0])[0]), abs=1e-6
+    )
+    assert needle.vector is None
+
+
+def test_a_mode_that_is_lacking_is_refused_or_falls_back_loudly(
+    model: FunctionEmbeddingModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    # S9
+    import msgspec
+
+    class Plain(SimpleVectorStore):
+        capabilities = msgspec.structs.replace(SimpleVectorStore.capabilities, fulltext=False, hybrid=False)
+
+    store = Plain(embedding=model)
+    store.add([Document("a", id="1")])
+    for mode in ("fulltext", "hybrid"):
+        with pytest.raises(UnsupportedSearchModeError):
+            store.similarity_search("a", mode=mode)
+        with pytest.raises(UnsupportedSearchModeError):
+            store.similarity_search(SearchRequest("a", mode=mode, fallback="fulltext"))
+    with caplog.at_level(logging.WARNING):
+        hits = store.similarity_search(SearchRequest("secret a", mode="hybrid", fallback=SearchMode.SEMANTIC))
+    assert [hit.id for hit in hits] == ["1"]
+    assert "semantic" in caplog.text
+    assert "secret" not in caplog.text  # O1
+
+
+def test_a_retriever_searches_and_has_nothing_else(library: SimpleVectorStore) -> None:
+    retriever = library.as_retriever()
+    assert retriever.similarity_search("wing", top_k=1) == library.similarity_search("wing", top_k=1)
+    for name in ("add", "delete", "update", "native_client", "drop_collection", "close"):
+        assert not hasattr(retriever, name)
+
+
+def test_explain_tells_the_normal_form(library: SimpleVectorStore) -> None:
+    # F9
+    explanation = library.explain("not (n > 1 or k is null)")
+    assert explanation.exact
+    assert explanation.filter == "NOT n > 1 AND k IS NOT NULL"
