@@ -62,7 +62,8 @@ def sync(session: nox.Session, *groups: str) -> None:
 def pytest(session: nox.Session, *arguments: str, report: str) -> None:
     """Run pytest and leave a JUnit report under reports/."""
     REPORTS.mkdir(exist_ok=True)
-    session.run("pytest", f"--junitxml={REPORTS / report}.xml", *arguments, *session.posargs)
+    workers = ("--numprocesses=auto", "--dist=worksteal")
+    session.run("pytest", *workers, f"--junitxml={REPORTS / report}.xml", *arguments, *session.posargs)
 
 
 @nox.session
@@ -83,7 +84,7 @@ def tests(session: nox.Session) -> None:
 def types(session: nox.Session) -> None:
     """Check the types of sources and tests: mypy --strict and pyright strict."""
     sync(session, "types")
-    session.run("mypy", *source_folders("src", "tests"), "tests", "benchmarks", "noxfile.py")
+    session.run("mypy", *source_folders("src", "tests"), "tests", "benchmarks", "conftest.py", "noxfile.py")
     session.run("pyright", f"--pythonpath={session.bin}/python")
 
 

@@ -11,41 +11,37 @@ core's.
 from __future__ import annotations
 
 import asyncio
-import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from entrepot.capabilities import Capabilities, Metric
+from entrepot.capabilities import Metric
 from entrepot.completion import MAX_COMPLETION_ROWS
 from entrepot.errors import (
     ArgumentTypeError,
-    ClosedError,
     CollectionMismatchError,
     CollectionNotFoundError,
     ConfigurationError,
-    ForkError,
     UnsupportedError,
 )
+from entrepot.exchange import DEFAULT_TIMEOUT
 from entrepot.filters import TRUE, Expression, normalise, parse_filter
+from entrepot.lifecycle import Resource
 from entrepot.metadata import same_metadata
 from entrepot.records import Query
-from entrepot.search import check_timeout
-from entrepot.steps import call
+from entrepot.steps import ask
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from entrepot.capabilities import Capabilities
     from entrepot.embedding import BatchingStrategy, EmbeddingModel
     from entrepot.filters import AbstractFilterExpressionConverter, Normal
     from entrepot.records import CollectionInfo, Hit, IfExists, Page, Record, StoredRecord
     from entrepot.search import FilterLike
     from entrepot.steps import Steps
 
-DEFAULT_TIMEOUT = 10.0
-"""Seconds for a whole operation, unless the store or the request says otherwise (E4)."""
 
-
-class VectorStoreHooks(ABC):
+class VectorStoreHooks(Resource):
     """The state that every store has, and the hooks that a plugin fills.
 
     Args:
@@ -54,14 +50,11 @@ class VectorStoreHooks(ABC):
         metric: Metric of a collection that is made; an existing one must have it.
         dimension: Components of the vectors, if they are known before the first write.
         create: Whether the first `add` makes a missing collection (D5).
-        timeout: Seconds for a whole operation (E4).
+        timeout: Seconds for each exchange with the engine (E4).
         allow_other_model: Open a collection that was filled by another embedding model (D5).
         max_completion_rows: Most rows that one operation reads to complete a filter (F9).
         batching: How texts are cut into calls of the model; by default what fits the model.
     """
-
-    capabilities: Capabilities = Capabilities()
-    """What this store offers; a plugin states its own, and may narrow it to what the server can."""
 
     def __init__(  # noqa: PLR0913 - what every store is told
         self,
@@ -76,7 +69,7 @@ class VectorStoreHooks(ABC):
         batching: BatchingStrategy | None = None,
         max_completion_rows: int = MAX_COMPLETION_ROWS,
     ) -> None:
-        check_timeout(timeout)
+        super().__init__(timeout=timeout)
         if type(max_completion_rows) is not int or max_completion_rows < 0:
             msg = f"max_completion_rows must be an int of at least 0, not {max_completion_rows!r}"
             raise ConfigurationError(msg)
@@ -84,23 +77,13 @@ class VectorStoreHooks(ABC):
         self.collection = collection
         self.embedding = embedding
         self.batching = batching
-        self.timeout = timeout
         self._wanted_metric = None if metric is None else _metric(metric, self.capabilities)
         self._wanted_dimension = dimension
         self._may_create = create
         self._allow_other_model = allow_other_model
         self._info: CollectionInfo | None = None
-        self._closed = False
-        self._pid = os.getpid()
 
     # --- the hooks ------------------------------------------------------------------------------------
-
-    def _open(self) -> None:  # noqa: B027 - most stores connect, some need not
-        """Connect, so that an unreachable server or a refused login shows at once (E2)."""
-
-    @abstractmethod
-    def _close(self) -> None:
-        """Release what `_open` took; a client that the user brought stays open. Idempotent."""
 
     @abstractmethod
     def _describe(self) -> CollectionInfo | None:
@@ -205,11 +188,11 @@ class VectorStoreHooks(ABC):
         """
         raise NotImplementedError
 
-    def _visible(self, marker: object, timeout: float) -> None:  # noqa: B027 - many engines show writes at once
+    def _visible(self, marker: object) -> None:
         """Wait until searches see the write that returned `marker` (S7).
 
         Raises:
-            NotYetVisibleError: Not within `timeout` seconds.
+            NotYetVisibleError: Not within the seconds that `entrepot.exchange.remaining` tells.
         """
 
     def _search_batch(self, queries: Sequence[Query]) -> list[list[Hit]]:
@@ -221,12 +204,6 @@ class VectorStoreHooks(ABC):
         return {}
 
     # --- their async twins ------------------------------------------------------------------------------
-
-    async def _aopen(self) -> None:
-        return await asyncio.to_thread(self._open)
-
-    async def _aclose(self) -> None:
-        return await asyncio.to_thread(self._close)
 
     async def _adescribe(self) -> CollectionInfo | None:
         return await asyncio.to_thread(self._describe)
@@ -280,8 +257,8 @@ class VectorStoreHooks(ABC):
     async def _adelete_inside(self, ids: Sequence[str], inside: Normal) -> None:
         return await asyncio.to_thread(self._delete_inside, ids, inside)
 
-    async def _avisible(self, marker: object, timeout: float) -> None:  # noqa: ASYNC109 - handed to the driver
-        return await asyncio.to_thread(self._visible, marker, timeout)
+    async def _avisible(self, marker: object) -> None:
+        return await asyncio.to_thread(self._visible, marker)
 
     async def _adetails(self) -> dict[str, Any]:
         return await asyncio.to_thread(self._details)
@@ -292,13 +269,9 @@ class VectorStoreHooks(ABC):
         """Return the converter of this store, or None if it takes normal forms and is always exact."""
         return None
 
-    def _check_usable(self) -> None:
-        if self._closed:
-            msg = f"the store of collection {self.collection!r} was closed"
-            raise ClosedError(msg)
-        if self._pid != os.getpid():
-            msg = f"the store of collection {self.collection!r} was opened in another process"
-            raise ForkError(msg)
+    @property
+    def _target(self) -> str:
+        return self.collection
 
     def _normal(self, given: FilterLike | None) -> Normal:
         """Return the normal form of a filter argument; a callable is asked now (T1)."""
@@ -318,12 +291,12 @@ class VectorStoreHooks(ABC):
         return Query(filter=normal, pushed=None if converter is None else converter.convert(normal), **parts)
 
     def _scan_steps(self, query: Query, token: str | None, size: int) -> Steps[Page[StoredRecord]]:
-        return call(self._scan, self._ascan, query, token, size)
+        return ask(self._scan, self._ascan, query, token, size)
 
     def _known(self) -> Steps[CollectionInfo]:
         """Return the collection's record, for reading."""
         if self._info is None:
-            info = yield from call(self._describe, self._adescribe)
+            info = yield from ask(self._describe, self._adescribe)
             if info is None:
                 msg = f"there is no collection {self.collection!r}"
                 raise CollectionNotFoundError(msg)

@@ -8,7 +8,7 @@ import msgspec
 
 from entrepot.completion import MAX_COMPLETION_ROWS
 from entrepot.errors import ConfigurationError, UnknownOptionError
-from entrepot.hooks import DEFAULT_TIMEOUT
+from entrepot.exchange import DEFAULT_TIMEOUT
 from entrepot.plugins import (
     ChatMemorySpec,
     EmbeddingModelSpec,
@@ -182,15 +182,15 @@ def _store(
     # Loading a model and opening a file take their time, so an async caller has them done beside the loop.
     model = None if embedding is None else (yield from work(embedding_model, embedding))
     store = cast("VectorStore", (yield from work(factory, **keywords, embedding=model, batching=batching)))
-    yield from call(store._open, store._aopen)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-    return store
+    return (yield from call(store.connect, store.aconnect))
 
 
 def _memory(
     url: str | ChatMemoryConfig, objects: Mapping[str, object], options: dict[str, Any]
 ) -> Steps[ChatMemoryRepository]:
     factory, keywords = _resolved(url, ChatMemorySpec, objects, options)
-    return cast("ChatMemoryRepository", (yield from work(factory, **keywords)))
+    memory = cast("ChatMemoryRepository", (yield from work(factory, **keywords)))
+    return (yield from call(memory.connect, memory.aconnect))
 
 
 def _resolved(

@@ -20,6 +20,7 @@ from entrepot.errors import (
 )
 from entrepot.filters import FALSE
 from entrepot.hooks import VectorStoreHooks
+from entrepot.observation import note
 from entrepot.records import Hit, Page, Query, StoredRecord
 from entrepot.search import (
     DEFAULT_INCLUDE,
@@ -32,7 +33,7 @@ from entrepot.search import (
     reciprocal_rank_fusion,
     score,
 )
-from entrepot.steps import call
+from entrepot.steps import ask, call
 from entrepot.vectors import as_vector, normalised
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Searching(VectorStoreHooks):
         if not asked:
             return answers
         info = yield from self._known()
+        note(metric=info.metric, dimension=info.dimension)
         vectors = yield from self._query_vectors([request for _, request in asked], info)
         queries: list[Query] = []
         spans: list[slice] = []
@@ -81,10 +83,10 @@ class Searching(VectorStoreHooks):
         """Ask the engine, and complete what it answers in part: filters (F9), short lists of an index (S4)."""
         found: list[list[Hit]] = []
         if len(queries) == 1 and not is_partial(queries[0]):
-            found = [(yield from call(self._search, self._asearch, queries[0]))]
+            found = [(yield from ask(self._search, self._asearch, queries[0]))]
         else:
             whole = [query for query in queries if not is_partial(query)]
-            answers = iter((yield from call(self._search_batch, self._asearch_batch, whole)) if whole else [])
+            answers = iter((yield from ask(self._search_batch, self._asearch_batch, whole)) if whole else [])
             for query in queries:
                 if is_partial(query):
                     limit = self.max_completion_rows
@@ -92,6 +94,7 @@ class Searching(VectorStoreHooks):
                         query, info.metric, limit, self._search_steps, self._scan_steps
                     )
                     found.append(completed.hits)
+                    note(rows_read=completed.rows)
                 else:
                     found.append(next(answers))
         if self.capabilities.ann:
@@ -101,7 +104,7 @@ class Searching(VectorStoreHooks):
         return found
 
     def _search_steps(self, query: Query) -> Steps[list[Hit]]:
-        return call(self._search, self._asearch, query)
+        return ask(self._search, self._asearch, query)
 
     def _in_mode(self, request: SearchRequest) -> SearchRequest:
         """Return the request in a mode that the store offers, or refuse it (S9)."""
@@ -154,7 +157,7 @@ class Searching(VectorStoreHooks):
                 zip(texts, normalised(info.metric, matrix, lambda _: "the query's embedding"), strict=True)
             )
         if near:
-            for record in (yield from call(self._fetch, self._afetch, tuple(near), ("vector",))):
+            for record in (yield from ask(self._fetch, self._afetch, tuple(near), ("vector",))):
                 near[record.id] = record.vector
         return [_vector_of(request, info, texts, near) for request in requests]
 
@@ -194,7 +197,8 @@ class Searching(VectorStoreHooks):
         yield from self._known()
         if not names:
             return []
-        records = yield from call(self._fetch, self._afetch, tuple(dict.fromkeys(names)), parts)
+        records = yield from ask(self._fetch, self._afetch, tuple(dict.fromkeys(names)), parts)
+        note(returned=len(records))
         found = {record.id: record for record in records}
         return [document_of(found[name]) for name in names if name in found]
 
@@ -205,7 +209,7 @@ class Searching(VectorStoreHooks):
             return 0
         if is_partial(query):
             return len((yield from matching(query, self.max_completion_rows, self._scan_steps)))
-        return (yield from call(self._count, self._acount, query))
+        return (yield from ask(self._count, self._acount, query))
 
     def _page(self, query: Query, token: str | None, size: int) -> Steps[Page[Document]]:
         yield from self._known()

@@ -7,29 +7,25 @@ differs stands in the hooks of `entrepot.hooks`. Every operation has an async tw
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from entrepot.errors import ForkError
 from entrepot.filters import FALSE, Expression, format_filter
+from entrepot.observation import note
 from entrepot.scan import AsyncScan, Scan
 from entrepot.search import DEFAULT_INCLUDE, SearchMode, SearchRequest
 from entrepot.searching import Searching, as_request
-from entrepot.steps import arun, call, run
+from entrepot.steps import ask, tell, tell_once
 from entrepot.writing import Writing
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
-    from types import TracebackType
 
     from entrepot.documents import Document
     from entrepot.records import IfExists, Page
     from entrepot.search import FilterLike, Part
     from entrepot.steps import Steps
-
-
-T = TypeVar("T")
 
 
 class VectorStoreRetriever(Protocol):
@@ -111,9 +107,6 @@ class VectorStore(Searching, Writing):
     thread-safe. They do not cross forks and are not pickled (E5).
     """
 
-    backend: str = ""
-    """The name of the backend, as in URLs; a plugin states its own."""
-
     # --- writing --------------------------------------------------------------------------------------
 
     def add(
@@ -132,7 +125,7 @@ class VectorStore(Searching, Writing):
             documents: Documents; an id that exists is replaced whole (D2).
             if_exists: ``"replace"``, ``"skip"`` (keep the stored one) or ``"error"``.
             wait: Return only when searches see the documents (S7).
-            timeout: Seconds, instead of the store's own.
+            timeout: Seconds for each exchange with the engine, instead of the store's own (E4).
 
         Returns:
             The ids, in the order of the documents.
@@ -144,7 +137,7 @@ class VectorStore(Searching, Writing):
             BatchError: The engine or the model failed midway.
             NotYetVisibleError: Written, but not searchable in time.
         """
-        return self._run(self._add(documents, if_exists, wait=wait, timeout=timeout))
+        return self._run("add", self._add(documents, if_exists, wait=wait), timeout)
 
     async def aadd(
         self,
@@ -155,7 +148,7 @@ class VectorStore(Searching, Writing):
         timeout: float | None = None,  # noqa: ASYNC109 - handed to the driver
     ) -> list[str]:
         """As `add`."""
-        return await self._arun(self._add(documents, if_exists, wait=wait, timeout=timeout))
+        return await self._arun("add", self._add(documents, if_exists, wait=wait), timeout)
 
     def update(
         self,
@@ -174,7 +167,7 @@ class VectorStore(Searching, Writing):
         Returns:
             The ids that were there, in the order given.
         """
-        return self._run(self._change(ids, set, unset))
+        return self._run("update", self._change(ids, set, unset))
 
     async def aupdate(
         self,
@@ -184,7 +177,7 @@ class VectorStore(Searching, Writing):
         unset: Iterable[str] | None = None,
     ) -> list[str]:
         """As `update`."""
-        return await self._arun(self._change(ids, set, unset))
+        return await self._arun("update", self._change(ids, set, unset))
 
     def delete(self, ids: Iterable[str] | None = None, *, filter: FilterLike | None = None) -> None:  # noqa: A002
         """Delete documents by id, or all that match a filter (D7).
@@ -195,19 +188,19 @@ class VectorStore(Searching, Writing):
         Raises:
             ArgumentTypeError: Neither or both were given, or a bare string as ids.
         """
-        self._run(self._remove(ids, filter))
+        self._run("delete", self._remove(ids, filter))
 
     async def adelete(self, ids: Iterable[str] | None = None, *, filter: FilterLike | None = None) -> None:  # noqa: A002
         """As `delete`."""
-        await self._arun(self._remove(ids, filter))
+        await self._arun("delete", self._remove(ids, filter))
 
     def delete_all(self) -> None:
         """Delete every document; the collection stays (D7)."""
-        self._run(self._empty())
+        self._run("delete_all", self._empty())
 
     async def adelete_all(self) -> None:
         """As `delete_all`."""
-        await self._arun(self._empty())
+        await self._arun("delete_all", self._empty())
 
     # --- reading --------------------------------------------------------------------------------------
 
@@ -218,21 +211,21 @@ class VectorStore(Searching, Writing):
             CollectionNotFoundError: There is no such collection.
             ArgumentTypeError: A bare string instead of a list of ids.
         """
-        return self._run(self._read(ids, tuple(include)))
+        return self._run("get", self._read(ids, tuple(include)))
 
     async def aget(
         self, ids: Iterable[str], *, include: Collection[Part] = DEFAULT_INCLUDE
     ) -> list[Document]:
         """As `get`."""
-        return await self._arun(self._read(ids, tuple(include)))
+        return await self._arun("get", self._read(ids, tuple(include)))
 
     def count(self, filter: FilterLike | None = None) -> int:  # noqa: A002 - the name users know
         """Return how many documents match, exactly (D7)."""
-        return self._run(self._tally(filter))
+        return self._run("count", self._tally(filter))
 
     async def acount(self, filter: FilterLike | None = None) -> int:  # noqa: A002 - the name users know
         """As `count`."""
-        return await self._arun(self._tally(filter))
+        return await self._arun("count", self._tally(filter))
 
     def scan(
         self,
@@ -249,7 +242,7 @@ class VectorStore(Searching, Writing):
         whole batch.
         """
         query = self._scan_query(filter, tuple(include), batch_size)
-        return Scan(lambda at: self._run(self._page(query, at, batch_size)), token)
+        return Scan(lambda at: self._run("scan", self._page(query, at, batch_size)), token)
 
     def ascan(
         self,
@@ -263,7 +256,7 @@ class VectorStore(Searching, Writing):
         query = self._scan_query(filter, tuple(include), batch_size)
 
         async def fetch(at: str | None) -> Page[Document]:
-            return await self._arun(self._page(query, at, batch_size))
+            return await self._arun("scan", self._page(query, at, batch_size))
 
         return AsyncScan(fetch, token)
 
@@ -292,7 +285,7 @@ class VectorStore(Searching, Writing):
             mode: SEMANTIC, FULLTEXT or HYBRID (S9).
             exact: Search exactly even if there is an approximate index.
             include: Parts of the documents to return.
-            timeout: Seconds, instead of the store's own.
+            timeout: Seconds for each exchange with the engine, instead of the store's own (E4).
 
         Returns:
             Documents with `score` in [0, 1], 1 is best (S2), equal scores by id (S1).
@@ -303,7 +296,9 @@ class VectorStore(Searching, Writing):
             CollectionNotFoundError: There is no such collection.
             UnsupportedSearchModeError: The store lacks the mode and no fallback was named.
         """
-        return self._run(self._find_one(query, top_k, threshold, filter, mode, exact, include, timeout))
+        options = _options(top_k, threshold, filter, mode, exact, include, timeout)
+        request = as_request(query, options)
+        return self._run("similarity_search", self._find_one(request), request.timeout, **_facts(request))
 
     async def asimilarity_search(  # noqa: PLR0913 - the options of a search
         self,
@@ -319,16 +314,21 @@ class VectorStore(Searching, Writing):
         timeout: float | None = None,  # noqa: ASYNC109 - handed to the driver
     ) -> list[Document]:
         """As `similarity_search`."""
-        steps = self._find_one(query, top_k, threshold, filter, mode, exact, include, timeout)
-        return await self._arun(steps)
+        options = _options(top_k, threshold, filter, mode, exact, include, timeout)
+        request = as_request(query, options)
+        return await self._arun(
+            "similarity_search", self._find_one(request), request.timeout, **_facts(request)
+        )
 
     def similarity_search_batch(self, requests: Sequence[str | SearchRequest]) -> list[list[Document]]:
         """Answer several requests; their texts are embedded in one call, each distinct text once (S8)."""
-        return self._run(self._find([as_request(request, {}) for request in requests]))
+        asked = [as_request(request, {}) for request in requests]
+        return self._run("similarity_search_batch", self._find(asked), _shortest(asked))
 
     async def asimilarity_search_batch(self, requests: Sequence[str | SearchRequest]) -> list[list[Document]]:
         """As `similarity_search_batch`."""
-        return await self._arun(self._find([as_request(request, {}) for request in requests]))
+        asked = [as_request(request, {}) for request in requests]
+        return await self._arun("similarity_search_batch", self._find(asked), _shortest(asked))
 
     def as_retriever(self) -> VectorStoreRetriever:
         """Return the read-only half, to hand to code that must not write."""
@@ -379,137 +379,63 @@ class VectorStore(Searching, Writing):
         Raises:
             CollectionMismatchError: It is there with another dimension, metric or model.
         """
-        self._run(self._make(dimension))
+        self._run("create_collection", self._make(dimension))
 
     async def acreate_collection(self, *, dimension: int | None = None) -> None:
         """As `create_collection`."""
-        await self._arun(self._make(dimension))
+        await self._arun("create_collection", self._make(dimension))
 
     def drop_collection(self) -> None:
         """Remove the collection with everything in it; a missing one is no error."""
-        self._run(self._gone())
+        self._run("drop_collection", self._gone())
 
     async def adrop_collection(self) -> None:
         """As `drop_collection`."""
-        await self._arun(self._gone())
+        await self._arun("drop_collection", self._gone())
 
     def collection_exists(self) -> bool:
         """Whether the collection is there."""
-        return self._run(call(self._describe, self._adescribe)) is not None
+        return self._run("collection_exists", ask(self._describe, self._adescribe)) is not None
 
     async def acollection_exists(self) -> bool:
         """As `collection_exists`."""
-        return await self._arun(call(self._describe, self._adescribe)) is not None
+        return await self._arun("collection_exists", ask(self._describe, self._adescribe)) is not None
 
     def list_collections(self) -> list[str]:
         """Return the names of this library's collections on the same endpoint, sorted."""
-        return self._run(call(self._list_collections, self._alist_collections))
+        return self._run("list_collections", ask(self._list_collections, self._alist_collections))
 
     async def alist_collections(self) -> list[str]:
         """As `list_collections`."""
-        return await self._arun(call(self._list_collections, self._alist_collections))
+        return await self._arun("list_collections", ask(self._list_collections, self._alist_collections))
 
     def stats(self) -> Stats:
         """Return figures of the collection."""
-        return self._run(self._figures())
+        return self._run("stats", self._figures())
 
     async def astats(self) -> Stats:
         """As `stats`."""
-        return await self._arun(self._figures())
-
-    # --- life cycle -----------------------------------------------------------------------------------
-
-    @property
-    def native_client(self) -> object:
-        """The driver's own client, the way out of this contract; None where there is no driver."""
-        return None
-
-    def close(self) -> None:
-        """Close the store; a client that was given to it stays open. Closing twice is fine (E5)."""
-        if not self._closed:
-            self._closed = True
-            self._close()
-
-    async def aclose(self) -> None:
-        """As `close`."""
-        if not self._closed:
-            self._closed = True
-            await self._aclose()
-
-    def __enter__(self) -> Self:
-        """Return the store."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the store."""
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        """Return the store."""
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the store."""
-        await self.aclose()
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse pickling: a connection cannot follow (E5)."""
-        msg = f"a {type(self).__name__} cannot be pickled"
-        raise ForkError(msg)
-
-    def __repr__(self) -> str:
-        """Show the backend and the collection, never a secret."""
-        state = " closed" if self._closed else ""
-        return f"<{type(self).__name__} {self.backend} collection={self.collection!r}{state}>"
+        return await self._arun("stats", self._figures())
 
     # --- how operations run ---------------------------------------------------------------------------
 
-    def _run(self, steps: Steps[T]) -> T:
-        self._check_usable()
-        return run(steps)
-
-    async def _arun(self, steps: Steps[T]) -> T:
-        self._check_usable()
-        return await arun(steps)
-
-    def _find_one(  # noqa: PLR0913, PLR0917 - the options of a search
-        self,
-        query: str | SearchRequest,
-        top_k: int,
-        threshold: float | None,
-        given: FilterLike | None,
-        mode: SearchMode | str,
-        exact: bool,  # noqa: FBT001 - handed on
-        include: Collection[Part],
-        timeout: float | None,
-    ) -> Steps[list[Document]]:
-        options: dict[str, object] = {
-            "top_k": top_k,
-            "threshold": threshold,
-            "filter": given,
-            "mode": mode,
-            "exact": exact,
-            "include": include,
-            "timeout": timeout,
-        }
-        return (yield from self._find([as_request(query, options)]))[0]
+    def _find_one(self, request: SearchRequest) -> Steps[list[Document]]:
+        (documents,) = yield from self._find([request])
+        note(returned=len(documents))
+        return documents
 
     def _empty(self) -> Steps[None]:
         yield from self._known()
-        yield from call(self._delete, self._adelete, self._query(self._normal(None)))
+        yield from tell_once(self._delete, self._adelete, self._query(self._normal(None)))
 
     def _gone(self) -> Steps[None]:
-        yield from call(self._drop, self._adrop)
+        yield from tell(self._drop, self._adrop)
         self._info = None
 
     def _figures(self) -> Steps[Stats]:
         info = yield from self._known()
         count = yield from self._tally(None)
-        details = yield from call(self._details, self._adetails)
+        details = yield from ask(self._details, self._adetails)
         return Stats(
             collection=info.name,
             backend=self.backend,
@@ -519,3 +445,38 @@ class VectorStore(Searching, Writing):
             model=info.model,
             details=details,
         )
+
+
+def _options(  # noqa: PLR0913, PLR0917 - the options of a search
+    top_k: int,
+    threshold: float | None,
+    given: FilterLike | None,
+    mode: SearchMode | str,
+    exact: bool,  # noqa: FBT001 - handed on
+    include: Collection[Part],
+    timeout: float | None,
+) -> dict[str, object]:
+    return {
+        "top_k": top_k,
+        "threshold": threshold,
+        "filter": given,
+        "mode": mode,
+        "exact": exact,
+        "include": include,
+        "timeout": timeout,
+    }
+
+
+def _facts(request: SearchRequest) -> dict[str, object]:
+    """Return what a span tells of a search; texts and filters only while content is captured (O1)."""
+    return {
+        "top_k": request.top_k,
+        "threshold": request.threshold,
+        "mode": request.mode,
+        "query": request.query,
+        "filter": request.filter,
+    }
+
+
+def _shortest(requests: Sequence[SearchRequest]) -> float | None:
+    return min((request.timeout for request in requests if request.timeout is not None), default=None)

@@ -9,7 +9,7 @@ from entrepot.errors import MetadataError, OutsideViewError, UnsupportedError
 from entrepot.filters import And, FilterOp, Leaf, all_of, evaluate
 from entrepot.guards import changed_inside, refuse_outside
 from entrepot.metadata import Scalar, encode_metadata
-from entrepot.steps import call
+from entrepot.steps import ask, tell, tell_once
 from entrepot.vectorstore import VectorStore
 from entrepot.writing import Draft, check_sizes
 
@@ -91,21 +91,22 @@ class View(VectorStore):
 
     def _store(self, records: Sequence[Record], if_exists: IfExists) -> Steps[object]:
         root, scope = self._root, self._scope()
+        again = tell_once if if_exists == "error" else tell
         if self._atomic:
-            return (yield from call(root._write_inside, root._awrite_inside, records, if_exists, scope))
+            return (yield from again(root._write_inside, root._awrite_inside, records, if_exists, scope))
         yield from self._refuse_outside([record.id for record in records], scope)
-        return (yield from call(root._write, root._awrite, records, if_exists))
+        return (yield from again(root._write, root._awrite, records, if_exists))
 
     def _alter(
         self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str]
     ) -> Steps[list[str]]:
         root, scope = self._root, self._scope()
         if self._atomic:
-            return (yield from call(root._update_inside, root._aupdate_inside, ids, changes, unset, scope))
-        stored = yield from call(root._fetch, root._afetch, ids, _METADATA)
+            return (yield from tell(root._update_inside, root._aupdate_inside, ids, changes, unset, scope))
+        stored = yield from ask(root._fetch, root._afetch, ids, _METADATA)
         inside = changed_inside(stored, changes, unset, scope)
         return (
-            yield from call(
+            yield from tell(
                 root._update, root._aupdate, [name for name in ids if name in inside], changes, unset
             )
         )
@@ -113,16 +114,16 @@ class View(VectorStore):
     def _discard(self, ids: Sequence[str]) -> Steps[None]:
         root, scope = self._root, self._scope()
         if self._atomic:
-            return (yield from call(root._delete_inside, root._adelete_inside, ids, scope))
+            return (yield from tell(root._delete_inside, root._adelete_inside, ids, scope))
         yield from self._refuse_outside(ids, scope)
-        return (yield from call(root._delete, root._adelete, ids))
+        return (yield from tell(root._delete, root._adelete, ids))
 
     @property
     def _atomic(self) -> bool:
         return self.capabilities.conditional_write == "atomic"
 
     def _refuse_outside(self, ids: Sequence[str], scope: Normal) -> Steps[None]:
-        stored = yield from call(self._root._fetch, self._root._afetch, ids, _METADATA)
+        stored = yield from ask(self._root._fetch, self._root._afetch, ids, _METADATA)
         refuse_outside(stored, scope)
 
     def _gone(self) -> Steps[None]:
@@ -241,11 +242,11 @@ class View(VectorStore):
     async def _adelete_unchanged(self, records: Sequence[StoredRecord]) -> None:
         await self._root._adelete_unchanged(records)
 
-    def _visible(self, marker: object, timeout: float) -> None:
-        self._root._visible(marker, timeout)
+    def _visible(self, marker: object) -> None:
+        self._root._visible(marker)
 
-    async def _avisible(self, marker: object, timeout: float) -> None:  # noqa: ASYNC109 - handed to the driver
-        await self._root._avisible(marker, timeout)
+    async def _avisible(self, marker: object) -> None:
+        await self._root._avisible(marker)
 
 
 def _conjuncts(scope: Normal) -> Iterable[Leaf]:

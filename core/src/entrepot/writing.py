@@ -31,9 +31,10 @@ from entrepot.metadata import (
     metadata_size,
     name_fault,
 )
+from entrepot.observation import note
 from entrepot.records import CollectionInfo, IfExists, Record
-from entrepot.search import check_ids, check_timeout
-from entrepot.steps import call, work
+from entrepot.search import check_ids
+from entrepot.steps import ask, call, tell, tell_once, work
 from entrepot.vectors import as_vector, normalised, stack_vectors
 
 if TYPE_CHECKING:
@@ -155,13 +156,10 @@ def _too_large(name: str, part: str, size: int, limit: int, unit: str) -> SizeLi
 class Writing(VectorStoreHooks):
     """The writing half of `VectorStore`."""
 
-    def _add(
-        self, documents: Iterable[Document], if_exists: IfExists, *, wait: bool, timeout: float | None
-    ) -> Steps[list[str]]:
+    def _add(self, documents: Iterable[Document], if_exists: IfExists, *, wait: bool) -> Steps[list[str]]:
         if if_exists not in ("replace", "skip", "error"):
             msg = f"if_exists must be 'replace', 'skip' or 'error', not {if_exists!r}"
             raise RequestError(msg)
-        check_timeout(timeout)
         limits = self.capabilities.limits
         if isinstance(documents, list | tuple) and len(documents) <= _AT_ONCE:
             drafts = draft_all(documents, limits)
@@ -169,12 +167,13 @@ class Writing(VectorStoreHooks):
             drafts = yield from work(draft_all, documents, limits)
         if not drafts:
             return []
+        note(documents=len(drafts))
         drafts = self._admit(drafts)
-        info, is_new = yield from self._target(drafts)
+        info, is_new = yield from self._destination(drafts)
         own = yield from self._own_vectors(drafts, info)
         yield from self._check_texts(drafts)
         if is_new:
-            yield from call(self._create, self._acreate, info)
+            yield from tell(self._create, self._acreate, info)
             self._info = info
         size = limits.write_batch
         marker: object = None
@@ -188,7 +187,7 @@ class Writing(VectorStoreHooks):
                     raise
                 raise _batch_error(drafts, start, size, error) from error
         if wait and marker is not None:
-            yield from call(self._visible, self._avisible, marker, timeout or self.timeout)
+            yield from ask(self._visible, self._avisible, marker)
         return [draft.id for draft in drafts]
 
     # What a view guards.
@@ -198,21 +197,23 @@ class Writing(VectorStoreHooks):
         return drafts
 
     def _store(self, records: Sequence[Record], if_exists: IfExists) -> Steps[object]:
-        return call(self._write, self._awrite, records, if_exists)
+        # A second try under "error" would find what the first one may have written.
+        again = tell_once if if_exists == "error" else tell
+        return again(self._write, self._awrite, records, if_exists)
 
     def _alter(
         self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str]
     ) -> Steps[list[str]]:
-        return call(self._update, self._aupdate, ids, changes, unset)
+        return tell(self._update, self._aupdate, ids, changes, unset)
 
     def _discard(self, ids: Sequence[str]) -> Steps[None]:
-        return call(self._delete, self._adelete, ids)
+        return tell(self._delete, self._adelete, ids)
 
-    def _target(self, drafts: Sequence[Draft]) -> Steps[tuple[CollectionInfo, bool]]:
+    def _destination(self, drafts: Sequence[Draft]) -> Steps[tuple[CollectionInfo, bool]]:
         """Return the record of the collection to write to, and whether it is still to be made (D5)."""
         if self._info is not None:
             return self._info, False
-        info = yield from call(self._describe, self._adescribe)
+        info = yield from ask(self._describe, self._adescribe)
         if info is not None:
             self._accept(info)
             self._info = info
@@ -347,16 +348,16 @@ class Writing(VectorStoreHooks):
         yield from self._known()
         if is_partial(query):
             found = yield from matching(query, self.max_completion_rows, self._scan_steps)
-            yield from call(self._delete_unchanged, self._adelete_unchanged, found)
+            yield from tell(self._delete_unchanged, self._adelete_unchanged, found)
         elif query.filter is not FALSE:
-            yield from call(self._delete, self._adelete, query)
+            yield from tell_once(self._delete, self._adelete, query)
 
     def _make(self, dimension: int | None) -> Steps[None]:
-        info = yield from call(self._describe, self._adescribe)
+        info = yield from ask(self._describe, self._adescribe)
         if info is None:
             wanted = dimension if dimension is not None else (yield from self._new_dimension(None))
             info = self._new_info(wanted)
-            yield from call(self._create, self._acreate, info)
+            yield from tell(self._create, self._acreate, info)
         self._accept(info)
         self._info = info
 

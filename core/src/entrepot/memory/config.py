@@ -27,6 +27,5 @@ class InMemoryConfig(ChatMemoryConfig, frozen=True, kw_only=True):
 
 
 def open_in_memory(*, ttl: float | None, timeout: float) -> InMemoryChatMemoryRepository:
-    """Make a repository; memory answers at once, so the timeout has nothing to bound."""
-    del timeout
-    return InMemoryChatMemoryRepository(ttl=ttl)
+    """Make a repository."""
+    return InMemoryChatMemoryRepository(ttl=ttl, timeout=timeout)

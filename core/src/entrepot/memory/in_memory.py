@@ -8,6 +8,7 @@ from bisect import bisect_right, insort
 from typing import TYPE_CHECKING
 
 from entrepot.capabilities import Capabilities
+from entrepot.exchange import DEFAULT_TIMEOUT
 from entrepot.memory.repository import ChatMemoryRepository, Entry, Question
 from entrepot.messages import Role, is_dict, is_list
 from entrepot.records import Page
@@ -40,8 +41,14 @@ class InMemoryChatMemoryRepository(ChatMemoryRepository):
     backend = "simple"
     capabilities = Capabilities(ttl=True, memory_search=True)
 
-    def __init__(self, *, ttl: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(ttl=ttl)
+    def __init__(
+        self,
+        *,
+        ttl: float | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(ttl=ttl, timeout=timeout)
         self._clock = clock
         self._lock = threading.Lock()
         self._conversations: dict[str, _Conversation] = {}

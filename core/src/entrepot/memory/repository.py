@@ -8,33 +8,28 @@ an async client overrides the twin.
 from __future__ import annotations
 
 import asyncio
-import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from entrepot.capabilities import Capabilities
 from entrepot.errors import (
-    ClosedError,
     ConfigurationError,
-    ForkError,
     MessageError,
     RequestError,
     UnknownMessageError,
     UnsupportedError,
 )
+from entrepot.exchange import DEFAULT_TIMEOUT
+from entrepot.lifecycle import Resource
 from entrepot.messages import Message, Role, check_batch, decode_message, encode_message, json_fault
 from entrepot.metadata import ill_formed, in_utc, name_fault
-from entrepot.steps import arun, call, run
+from entrepot.steps import ask, tell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from types import TracebackType
 
     from entrepot.records import Page
     from entrepot.steps import Steps
-
-T = TypeVar("T")
 
 
 class Entry(NamedTuple):
@@ -73,7 +68,7 @@ class Question(NamedTuple):
     limit: int
 
 
-class ChatMemoryRepository(ABC):
+class ChatMemoryRepository(Resource):
     """Keeps the messages of conversations.
 
     A conversation id is a non-empty str of at most 512 characters, taken exactly (M6). Appends are
@@ -81,12 +76,11 @@ class ChatMemoryRepository(ABC):
 
     Args:
         ttl: Seconds after the last write at which a conversation reads as unknown (M8), or None.
+        timeout: Seconds for each exchange with the engine (E4).
     """
 
-    capabilities: Capabilities = Capabilities()
-    backend: str = ""
-
-    def __init__(self, *, ttl: float | None = None) -> None:
+    def __init__(self, *, ttl: float | None = None, timeout: float = DEFAULT_TIMEOUT) -> None:
+        super().__init__(timeout=timeout)
         if ttl is not None:
             if not self.capabilities.ttl:
                 msg = f"{type(self).__name__} has no expiry"
@@ -95,8 +89,6 @@ class ChatMemoryRepository(ABC):
                 msg = f"ttl must be a positive number of seconds, not {ttl!r}"
                 raise ConfigurationError(msg)
         self.ttl = ttl
-        self._closed = False
-        self._pid = os.getpid()
 
     # --- hooks ------------------------------------------------------------------------------------------
 
@@ -132,10 +124,6 @@ class ChatMemoryRepository(ABC):
     def _latest(self, conversation_id: str, role: Role) -> bytes | None:
         """Return the newest message of a role, without reading the whole conversation (W2)."""
 
-    @abstractmethod
-    def _close(self) -> None:
-        """Release what was opened; a client that the user brought stays open. Idempotent."""
-
     def _find(self, question: Question) -> list[tuple[str, bytes]]:
         """Return conversation ids and messages that a question finds, newest first; where declared (M10)."""
         raise NotImplementedError(question)
@@ -164,9 +152,6 @@ class ChatMemoryRepository(ABC):
     async def _afind(self, question: Question) -> list[tuple[str, bytes]]:
         return await asyncio.to_thread(self._find, question)
 
-    async def _aclose(self) -> None:
-        return await asyncio.to_thread(self._close)
-
     # --- writing ----------------------------------------------------------------------------------------
 
     def append(self, conversation_id: str, messages: Sequence[Message]) -> None:
@@ -177,11 +162,11 @@ class ChatMemoryRepository(ABC):
         Raises:
             MessageError: A message or the id is bad; nothing was stored (M2, M6).
         """
-        self._run(self._append_steps(conversation_id, messages))
+        self._run("append", self._append_steps(conversation_id, messages))
 
     async def aappend(self, conversation_id: str, messages: Sequence[Message]) -> None:
         """As `append`."""
-        await self._arun(self._append_steps(conversation_id, messages))
+        await self._arun("append", self._append_steps(conversation_id, messages))
 
     def replace(self, conversation_id: str, messages: Sequence[Message]) -> None:
         """Put other messages in the place of all, in one step; nothing removes the conversation (M4).
@@ -189,11 +174,11 @@ class ChatMemoryRepository(ABC):
         Raises:
             MessageError: A message or the id is bad; the old conversation stays.
         """
-        self._run(self._replace_steps(conversation_id, messages))
+        self._run("replace", self._replace_steps(conversation_id, messages))
 
     async def areplace(self, conversation_id: str, messages: Sequence[Message]) -> None:
         """As `replace`."""
-        await self._arun(self._replace_steps(conversation_id, messages))
+        await self._arun("replace", self._replace_steps(conversation_id, messages))
 
     def truncate(self, conversation_id: str, *, after: str) -> None:
         """Remove what stands after a message, in one step (M4).
@@ -201,19 +186,19 @@ class ChatMemoryRepository(ABC):
         Raises:
             UnknownMessageError: The conversation holds no message of that id.
         """
-        self._run(self._truncate_steps(conversation_id, after))
+        self._run("truncate", self._truncate_steps(conversation_id, after))
 
     async def atruncate(self, conversation_id: str, *, after: str) -> None:
         """As `truncate`."""
-        await self._arun(self._truncate_steps(conversation_id, after))
+        await self._arun("truncate", self._truncate_steps(conversation_id, after))
 
     def delete(self, conversation_id: str) -> None:
         """Remove a conversation; an unknown one is no error (M5)."""
-        self._run(call(self._delete, self._adelete, _conversation(conversation_id)))
+        self._run("delete", tell(self._delete, self._adelete, _conversation(conversation_id)))
 
     async def adelete(self, conversation_id: str) -> None:
         """As `delete`."""
-        await self._arun(call(self._delete, self._adelete, _conversation(conversation_id)))
+        await self._arun("delete", tell(self._delete, self._adelete, _conversation(conversation_id)))
 
     # --- reading ----------------------------------------------------------------------------------------
 
@@ -223,30 +208,30 @@ class ChatMemoryRepository(ABC):
         Raises:
             RequestError: `last` is negative (a ValueError).
         """
-        return self._run(self._tail_steps(conversation_id, last))
+        return self._run("messages", self._tail_steps(conversation_id, last))
 
     async def amessages(self, conversation_id: str, *, last: int | None = None) -> list[Message]:
         """As `messages`."""
-        return await self._arun(self._tail_steps(conversation_id, last))
+        return await self._arun("messages", self._tail_steps(conversation_id, last))
 
     def latest(self, conversation_id: str, role: Role | str) -> Message | None:
         """Return the newest message of a role, or None; its cost does not grow with the conversation (W2)."""
-        return self._run(self._latest_steps(conversation_id, role))
+        return self._run("latest", self._latest_steps(conversation_id, role))
 
     async def alatest(self, conversation_id: str, role: Role | str) -> Message | None:
         """As `latest`."""
-        return await self._arun(self._latest_steps(conversation_id, role))
+        return await self._arun("latest", self._latest_steps(conversation_id, role))
 
     def conversation_ids(self, *, limit: int = 1000, cursor: str | None = None) -> Page[str]:
         """Return some conversation ids, and in `token` the cursor of the next page, None at the end (M9).
 
         A conversation that was there throughout comes exactly once.
         """
-        return self._run(self._ids_steps(limit, cursor))
+        return self._run("conversation_ids", self._ids_steps(limit, cursor))
 
     async def aconversation_ids(self, *, limit: int = 1000, cursor: str | None = None) -> Page[str]:
         """As `conversation_ids`."""
-        return await self._arun(self._ids_steps(limit, cursor))
+        return await self._arun("conversation_ids", self._ids_steps(limit, cursor))
 
     def search(  # noqa: PLR0913 - what can be asked
         self,
@@ -272,7 +257,7 @@ class ChatMemoryRepository(ABC):
             UnsupportedError: The repository does not declare ``memory_search``.
             RequestError: Nothing that could be found, such as a naive datetime.
         """
-        return self._run(self._search_steps(text, role, since, until, metadata, limit))
+        return self._run("search", self._search_steps(text, role, since, until, metadata, limit))
 
     async def asearch(  # noqa: PLR0913 - what can be asked
         self,
@@ -285,82 +270,22 @@ class ChatMemoryRepository(ABC):
         limit: int = 100,
     ) -> list[FoundMessage]:
         """As `search`."""
-        return await self._arun(self._search_steps(text, role, since, until, metadata, limit))
-
-    # --- life cycle -------------------------------------------------------------------------------------
-
-    @property
-    def native_client(self) -> object:
-        """The driver's own client, the way out of this contract; None where there is no driver."""
-        return None
-
-    def close(self) -> None:
-        """Close the repository; a client that was given to it stays open. Closing twice is fine (E5)."""
-        if not self._closed:
-            self._closed = True
-            self._close()
-
-    async def aclose(self) -> None:
-        """As `close`."""
-        if not self._closed:
-            self._closed = True
-            await self._aclose()
-
-    def __enter__(self) -> Self:
-        """Return the repository."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the repository."""
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        """Return the repository."""
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the repository."""
-        await self.aclose()
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse pickling: a connection cannot follow (E5)."""
-        msg = f"a {type(self).__name__} cannot be pickled"
-        raise ForkError(msg)
+        return await self._arun("search", self._search_steps(text, role, since, until, metadata, limit))
 
     # --- what the methods share -------------------------------------------------------------------------
-
-    def _run(self, steps: Steps[T]) -> T:
-        self._check_usable()
-        return run(steps)
-
-    async def _arun(self, steps: Steps[T]) -> T:
-        self._check_usable()
-        return await arun(steps)
-
-    def _check_usable(self) -> None:
-        if self._closed:
-            msg = "the chat memory was closed"
-            raise ClosedError(msg)
-        if self._pid != os.getpid():
-            msg = "the chat memory was opened in another process"
-            raise ForkError(msg)
 
     def _append_steps(self, conversation_id: str, messages: Sequence[Message]) -> Steps[None]:
         name, entries = _conversation(conversation_id), _entries(messages)
         if entries:
-            yield from call(self._append, self._aappend, name, entries)
+            yield from tell(self._append, self._aappend, name, entries)
 
     def _replace_steps(self, conversation_id: str, messages: Sequence[Message]) -> Steps[None]:
         name, entries = _conversation(conversation_id), _entries(messages)
-        yield from call(self._replace, self._areplace, name, entries)
+        yield from tell(self._replace, self._areplace, name, entries)
 
     def _truncate_steps(self, conversation_id: str, after: str) -> Steps[None]:
         name = _conversation(conversation_id)
-        found = name_fault(after) is None and (yield from call(self._truncate, self._atruncate, name, after))
+        found = name_fault(after) is None and (yield from tell(self._truncate, self._atruncate, name, after))
         if not found:
             msg = f"the conversation holds no message {after!r}"
             raise UnknownMessageError(msg)
@@ -372,16 +297,16 @@ class ChatMemoryRepository(ABC):
             raise RequestError(msg)
         if last == 0:
             return []
-        texts = yield from call(self._tail, self._atail, name, last)
+        texts = yield from ask(self._tail, self._atail, name, last)
         return [decode_message(text) for text in texts]
 
     def _latest_steps(self, conversation_id: str, role: Role | str) -> Steps[Message | None]:
-        text = yield from call(self._latest, self._alatest, _conversation(conversation_id), _role(role))
+        text = yield from ask(self._latest, self._alatest, _conversation(conversation_id), _role(role))
         return None if text is None else decode_message(text)
 
     def _ids_steps(self, limit: int, cursor: str | None) -> Steps[Page[str]]:
         _check_limit(limit)
-        return (yield from call(self._ids, self._aids, limit, cursor))
+        return (yield from ask(self._ids, self._aids, limit, cursor))
 
     def _search_steps(  # noqa: PLR0913, PLR0917 - what can be asked
         self,
@@ -408,7 +333,7 @@ class ChatMemoryRepository(ABC):
             _wanted(metadata),
             limit,
         )
-        found = yield from call(self._find, self._afind, question)
+        found = yield from ask(self._find, self._afind, question)
         return [FoundMessage(name, decode_message(message)) for name, message in found]
 
 

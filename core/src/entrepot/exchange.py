@@ -1,0 +1,82 @@
+"""Exchanges with an engine: the time they may take, and when they are tried again (E4).
+
+A store's `timeout` bounds each exchange, that is one hook with its retries; embedding is not
+counted. Plugins hand `remaining()` to their driver's connect, read, pool and server-selection
+timeouts. An exchange is tried again if its error says `retryable` and a second try cannot do harm:
+the call is idempotent, or certainly nothing was done.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Final
+
+from entrepot.errors import BackendError, EntrepotError, OperationTimeoutError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from entrepot.errors import Outcome
+
+DEFAULT_TIMEOUT: Final = 10.0
+"""Seconds for each exchange with the engine, unless the store or the request says otherwise."""
+MAX_ATTEMPTS: Final = 4
+"""How often an exchange is tried at most, the first time included."""
+FIRST_PAUSE: Final = 0.05
+"""Seconds before the second try; doubled for each further one, and shortened at random by up to half."""
+LEAST_TIMEOUT: Final = 0.001
+"""Seconds that `remaining` returns at least, as drivers take 0 for "no limit"."""
+
+_deadline: ContextVar[float | None] = ContextVar("entrepot_deadline", default=None)
+
+
+@contextmanager
+def deadline(timeout: float) -> Generator[None]:
+    """Bound what happens within to `timeout` seconds from now."""
+    token = _deadline.set(time.monotonic() + timeout)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+def remaining(default: float) -> float:
+    """Return the seconds that are left of the exchange under way, never less than a millisecond.
+
+    Outside of an exchange, `default`.
+    """
+    at = _deadline.get()
+    return default if at is None else max(at - time.monotonic(), LEAST_TIMEOUT)
+
+
+def pause_before_retry(error: EntrepotError, attempt: int, *, idempotent: bool) -> float | None:
+    """Return the seconds to wait before the next try after `attempt` tries, or None to give up."""
+    if not error.retryable or attempt >= MAX_ATTEMPTS:
+        return None
+    if not idempotent and error.outcome == "unknown":
+        return None
+    pause = FIRST_PAUSE * 2.0 ** (attempt - 1) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+    at = _deadline.get()
+    if at is not None and time.monotonic() + pause >= at:
+        return None
+    return pause
+
+
+def foreign(error: Exception, outcome: Outcome) -> BackendError:
+    """Return the error for an exception that a plugin let escape (E1); it becomes the cause.
+
+    The foreign message stays in the cause: it may quote a value or a secret.
+    """
+    return BackendError(
+        f"the driver failed with {type(error).__name__}",
+        hint="the cause says more; if it should have its own class, tell the plugin's authors",
+        outcome=outcome,
+    )
+
+
+def timed_out(timeout: float, outcome: Outcome) -> OperationTimeoutError:
+    """Return the error for an exchange that the core gave up waiting for."""
+    return OperationTimeoutError(f"no answer within {timeout:g} seconds", outcome=outcome)
