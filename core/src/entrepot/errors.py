@@ -12,6 +12,7 @@ EntrepotError
 ├── FilterError (ValueError)               a filter cannot be used
 │   ├── FilterSyntaxError                  its text does not parse; names line and column
 │   ├── FilterValueError                   an operand is not allowed with its operator
+│   │   └── FilterTextValueError           the same in a text; also a FilterSyntaxError, with its place
 │   └── FilterLimitError                   deeper or larger than allowed
 ├── RequestError (ValueError)              a search request contradicts itself or is out of bounds
 ├── ArgumentTypeError (TypeError)          an argument of the wrong type
@@ -50,7 +51,7 @@ exception is always the `__cause__` and never escapes bare (E1). Messages never 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,8 +90,19 @@ class EntrepotError(Exception):
         if outcome is not None:
             self.outcome = outcome
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let errors cross processes: arguments that are keywords would be lost otherwise."""
+        return _remade, (type(self), self.args, self.__dict__)
+
     def __str__(self) -> str:
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+
+
+def _remade(kind: type[EntrepotError], args: tuple[Any, ...], state: dict[str, Any]) -> EntrepotError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
 
 
 # --- documents ------------------------------------------------------------------------------------------
@@ -178,6 +190,10 @@ class FilterSyntaxError(FilterError):
 
 class FilterValueError(FilterError):
     """An operand is not allowed, or not with this operator (F5)."""
+
+
+class FilterTextValueError(FilterSyntaxError, FilterValueError):
+    """A filter text holds an operand that is not allowed with its operator (F5); names the place."""
 
 
 class FilterLimitError(FilterError):

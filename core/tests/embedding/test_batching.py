@@ -27,6 +27,7 @@ def test_the_defaults_leave_a_tenth_free() -> None:
     assert TokenCountBatchingStrategy().limit == 7372
     assert TokenCountBatchingStrategy(max_tokens=8191, reserve=0.0).limit == 8191
     assert TokenCountBatchingStrategy(max_tokens=100, reserve=0.5).limit == 50
+    assert TokenCountBatchingStrategy(max_tokens=1, reserve=0, max_texts=1).limit == 1
 
 
 def test_a_batch_is_filled_up_to_the_limit_and_not_beyond() -> None:

@@ -17,7 +17,7 @@ from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import httpx  # noqa: TID253 - a test may
+import httpx
 import numpy as np
 import pytest
 

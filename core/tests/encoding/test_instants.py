@@ -68,6 +68,7 @@ def test_widths_are_fixed(instant: datetime) -> None:
 
 
 def test_bytes_of_the_codes_are_fixed() -> None:
+    assert INSTANT_BITS == 59
     assert instant_code(FIRST) == 0
     assert instant_text(FIRST) == 12 * "0"
     assert iso_instant(FIRST) == "0001-01-01T00:00:00.000000Z"

@@ -127,6 +127,7 @@ def test_bytes_of_the_code_are_fixed() -> None:
     assert number_code(-(2**63) + 1) == (0x3C1F_FFFF_FFFF_FFFF << 11) + 1
     assert compact(number_text(1)) == "nvo"
     assert compact("000") == "0"
+    assert NUMBER_BITS == 75
 
 
 @given(floats)
@@ -144,6 +145,12 @@ def test_splitting_a_double_loses_nothing(number: float) -> None:
     assert -512 <= rest <= 512
     assert float(rest) == rest
     assert math.copysign(1.0, double) == 1.0 or double != 0.0  # -0.0 has become 0.0
+
+
+def test_the_zeros_are_one() -> None:
+    # F4; an engine may compare by bits
+    assert math.copysign(1.0, split_double(-0.0)[0]) == 1.0
+    assert math.copysign(1.0, nearest_double(-0.0).code) == 1.0
 
 
 @given(pairs)

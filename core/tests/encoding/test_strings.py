@@ -115,6 +115,20 @@ def test_bytes_of_string_texts_are_those_of_rfc_4648() -> None:
     assert long.code[:10] == "cpnmuoj1e8"
     assert len(long.code) == 34
     assert not long.exact
+    assert string_text("x" * 40).exact
+    assert not string_text("x" * 41).exact
+
+
+def test_bytes_of_scalar_codes_are_fixed() -> None:
+    # bands of 2^128, in the order bool, number, datetime, string
+    assert scalar_code(value=False) == (0, True)
+    assert scalar_code(value=True) == (1, True)
+    assert scalar_code(0) == (2**128 + 2**74, True)
+    assert scalar_code(datetime(1, 1, 1, tzinfo=UTC)) == (2 * 2**128, True)
+    assert scalar_code("a") == (3 * 2**128 + 0x61 * 2**120, True)
+    assert scalar_code("a" * 15).exact
+    assert not scalar_code("a" * 16).exact
+    assert scalar_band("str", 1) == range(3 * 2**75, 4 * 2**75)
 
 
 @given(pairs(), st.integers(1, 4), st.integers(1, 6))

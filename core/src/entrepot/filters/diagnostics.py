@@ -9,7 +9,7 @@ import re
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from entrepot.errors import FilterSyntaxError, FilterValueError
+from entrepot.errors import FilterSyntaxError, FilterTextValueError
 from entrepot.filters.lexer import INSTANT, NUMBER, ONE_ESCAPE, RESERVED, literal, unquote
 from entrepot.filters.places import (
     LINE_BREAK,
@@ -26,10 +26,6 @@ from entrepot.filters.values import MAX_KEY_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-class FilterTextValueError(FilterSyntaxError, FilterValueError):
-    """A filter text holds an operand that is not allowed with its operator (F5); names the place."""
 
 
 _VALUES: Final = ("a string", "a number", "true", "false", "datetime '...'")
