@@ -30,7 +30,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         record_bytes: Text, metadata and id of a document together.
         dimension: Components of a vector.
         write_batch: Documents that one call of the plugin's `_write` takes.
-        filter_nodes: Nodes of a filter that the engine takes; larger ones are completed by the core.
+        top_k: Hits of a SEMANTIC search that the plugin's `_search` takes; for more the core ranks a
+            scan itself (S5).
     """
 
     text_bytes: int | None = 32 * 1024
@@ -41,7 +42,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     record_bytes: int | None = None
     dimension: int | None = None
     write_batch: int = 1000
-    filter_nodes: int | None = None
+    top_k: int | None = None
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):

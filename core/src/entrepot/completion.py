@@ -46,13 +46,16 @@ def is_partial(query: Query) -> bool:
     return query.pushed is not None and not query.pushed.exact
 
 
-def complete(query: Query, metric: Metric, limit: int, search: Search, scan: Scan) -> Steps[Completed]:
+def complete(  # noqa: PLR0913, PLR0917 - what it works with
+    query: Query, metric: Metric, limit: int, search: Search, scan: Scan, top_k: int = MAX_TOP_K
+) -> Steps[Completed]:
     """Return the `query.k` best hits that satisfy the whole filter.
 
     Args:
-        query: What is wanted; its `pushed` filter is a superset.
+        query: What is wanted; its `pushed` filter may be a superset.
         metric: How vectors are compared.
         limit: Most rows to read.
+        top_k: Most hits that a search takes.
         search: Asks the engine for its best hits.
         scan: Reads a page of the superset.
 
@@ -62,7 +65,7 @@ def complete(query: Query, metric: Metric, limit: int, search: Search, scan: Sca
     include = tuple(dict.fromkeys((*query.include, "metadata")))
     rows = 0
     asked = query.k
-    while asked <= MAX_TOP_K:
+    while asked <= top_k:
         hits = yield from search(replace(query, k=asked, include=include))
         rows += len(hits)
         good = [hit for hit in hits if holds(query, hit.record)]

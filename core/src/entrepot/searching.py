@@ -24,6 +24,7 @@ from entrepot.observation import note
 from entrepot.records import Hit, Page, Query, StoredRecord
 from entrepot.search import (
     DEFAULT_INCLUDE,
+    MAX_TOP_K,
     THRESHOLD_TOLERANCE,
     SearchMode,
     SearchRequest,
@@ -80,31 +81,51 @@ class Searching(VectorStoreHooks):
         return answers
 
     def _hits(self, queries: Sequence[Query], info: CollectionInfo) -> Steps[list[list[Hit]]]:
-        """Ask the engine, and complete what it answers in part: filters (F9), short lists of an index (S4)."""
+        """Ask the engine; complete filters that it takes in part (F9), and more hits than it takes (S5)."""
+        if len(queries) == 1 and not self._needs_help(queries[0]):
+            return [(yield from self._search_steps(queries[0]))]
+        whole = [query for query in queries if not self._needs_help(query)]
+        answers = (yield from ask(self._search_batch, self._asearch_batch, whole)) if whole else []
+        plain = iter(answers)
         found: list[list[Hit]] = []
-        if len(queries) == 1 and not is_partial(queries[0]):
-            found = [(yield from ask(self._search, self._asearch, queries[0]))]
-        else:
-            whole = [query for query in queries if not is_partial(query)]
-            answers = iter((yield from ask(self._search_batch, self._asearch_batch, whole)) if whole else [])
-            for query in queries:
-                if is_partial(query):
-                    limit = self.max_completion_rows
-                    completed = yield from complete(
-                        query, info.metric, limit, self._search_steps, self._scan_steps
-                    )
-                    found.append(completed.hits)
-                    note(rows_read=completed.rows)
-                else:
-                    found.append(next(answers))
-        if self.capabilities.ann:
-            for place, query in enumerate(queries):
-                if len(found[place]) < query.k and not query.exact and query.mode is SearchMode.SEMANTIC:
-                    found[place] = yield from self._search_steps(replace(query, exact=True))
+        for query in queries:
+            if self._needs_help(query):
+                completed = yield from complete(
+                    query,
+                    info.metric,
+                    self.max_completion_rows,
+                    self._search_steps,
+                    self._scan_steps,
+                    self._most_hits(query),
+                )
+                note(rows_read=completed.rows)
+                found.append(completed.hits)
+            else:
+                found.append((yield from self._lengthened(query, next(plain))))
         return found
 
+    def _needs_help(self, query: Query) -> bool:
+        return is_partial(query) or query.k > self._most_hits(query)
+
+    def _most_hits(self, query: Query) -> int:
+        """Return how many hits the plugin's `_search` takes."""
+        limit = self.capabilities.limits.top_k
+        return MAX_TOP_K if limit is None or query.mode is not SearchMode.SEMANTIC else limit
+
     def _search_steps(self, query: Query) -> Steps[list[Hit]]:
-        return ask(self._search, self._asearch, query)
+        hits = yield from ask(self._search, self._asearch, query)
+        return (yield from self._lengthened(query, hits))
+
+    def _lengthened(self, query: Query, hits: list[Hit]) -> Steps[list[Hit]]:
+        """Ask again, exactly, where an approximate index may have stopped short (S4)."""
+        if (
+            self.capabilities.ann
+            and len(hits) < query.k
+            and query.mode is SearchMode.SEMANTIC
+            and not query.exact
+        ):
+            return (yield from ask(self._search, self._asearch, replace(query, exact=True)))
+        return hits
 
     def _in_mode(self, request: SearchRequest) -> SearchRequest:
         """Return the request in a mode that the store offers, or refuse it (S9)."""
