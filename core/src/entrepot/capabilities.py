@@ -44,6 +44,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     write_batch: int = 1000
     top_k: int | None = None
 
+    @property
+    def bounds_documents(self) -> bool:
+        """Whether any size of a document is bounded."""
+        sizes = (self.text_bytes, self.metadata_bytes, self.string_bytes, self.record_bytes)
+        return any(limit is not None for limit in (*sizes, self.keys, self.list_elements))
+
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """What a store offers. What is declined is refused by the core before any I/O.

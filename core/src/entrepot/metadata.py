@@ -100,7 +100,11 @@ def clean_metadata(metadata: Mapping[str, Any]) -> Metadata:
                 clean[key] = value
             else:
                 clean[key] = _clean_scalar(key, value)
-        elif kind is bool:
+        elif (
+            kind is bool
+            or (kind is int and INT64_MIN <= value <= INT64_MAX)
+            or (kind is float and isfinite(value))
+        ):
             clean[key] = value
         elif kind is list:
             clean[key] = _clean_list(key, value)
@@ -166,7 +170,7 @@ def _advice(value: object) -> str | None:
 
 
 def _clean_list(key: str, values: list[Any]) -> list[Any]:
-    kinds: set[type[object]] = {type(value) for value in values}
+    kinds: set[type[object]] = set(map(type, values))
     if len(kinds) > 1 and not kinds <= _NUMBERS:
         names = sorted("None" if kind is NoneType else kind.__name__ for kind in kinds)
         msg = f"metadata key {key!r} holds a list of mixed kinds ({', '.join(names)})"
@@ -174,11 +178,16 @@ def _clean_list(key: str, values: list[Any]) -> list[Any]:
     if kinds & _NOT_INSIDE:
         msg = f"metadata key {key!r} holds a list with {'None' if NoneType in kinds else 'a list'} inside"
         raise MetadataError(msg, key=key)
+    if kinds <= _STRINGS:
+        together = "".join(values)
+        if together.isascii() and "\0" not in together:
+            return values.copy()
     return [_clean_scalar(key, value) for value in values]
 
 
 _NUMBERS: Final = frozenset({int, float})
 _NOT_INSIDE: Final = frozenset({NoneType, list})
+_STRINGS: Final[frozenset[type[object]]] = frozenset({str})
 
 
 def _shown(key: object) -> str:

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
     from contextlib import AbstractContextManager
 
+    from opentelemetry.metrics import Histogram
+    from opentelemetry.trace import Tracer
+
 
 class Observable(Protocol):
     """What a span tells of the object that did the work."""
@@ -104,22 +107,35 @@ def note(**facts: Any) -> None:
         known.update(facts)
 
 
+_instruments: tuple[Tracer, Histogram] | None = None
+
+
+def _tools() -> tuple[Tracer, Histogram]:
+    """Return the tracer and the histogram. They follow whatever provider is set later."""
+    global _instruments  # noqa: PLW0603 - one for the process
+    if _instruments is None:
+        from opentelemetry import metrics, trace
+
+        histogram = metrics.get_meter(INSTRUMENT).create_histogram(
+            DURATION,
+            unit="s",
+            description="Duration of operations.",
+            explicit_bucket_boundaries_advisory=_BOUNDARIES,
+        )
+        _instruments = trace.get_tracer(INSTRUMENT), histogram
+    return _instruments
+
+
 @contextmanager
 def _span(source: Observable, operation: str, target: str, facts: dict[str, Any]) -> Generator[None]:
-    from opentelemetry import metrics, trace
+    from opentelemetry import trace
 
+    tracer, histogram = _tools()
     common = {"db.system.name": source.backend, "db.operation.name": operation}
     if target:
         common["db.collection.name"] = target
     if source.namespace:
         common["db.namespace"] = source.namespace
-    tracer = trace.get_tracer(INSTRUMENT)
-    histogram = metrics.get_meter(INSTRUMENT).create_histogram(
-        DURATION,
-        unit="s",
-        description="Duration of operations.",
-        explicit_bucket_boundaries_advisory=_BOUNDARIES,
-    )
     started = time.perf_counter()
     token = _facts.set(facts)
     failed: dict[str, str] = {}

@@ -142,6 +142,8 @@ HOOKS: Final[dict[str, type[Spec]]] = {
     "entrepot_filter_converters": FilterConverterSpec,
 }
 """The hooks, and what each of them returns."""
+FOREIGN_HOOKS: Final = frozenset({"entrepot_conformance_targets"})
+"""Hooks that others call: the conformance suite asks for the backends to run on, if it is installed."""
 
 
 class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -304,7 +306,7 @@ def _distribution(point: EntryPoint) -> str:
 def _check_hook_names(module: ModuleType, who: str) -> None:
     for name in dir(module):
         if name.startswith("entrepot_") and callable(getattr(module, name)) and name not in HOOKS:
-            if not getattr(getattr(module, name), f"{GROUP}_impl", None):
+            if name in FOREIGN_HOOKS or not getattr(getattr(module, name), f"{GROUP}_impl", None):
                 continue
             near = difflib.get_close_matches(name, HOOKS, n=1)
             msg = f"unknown hook {name!r} in the plugin of {who}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -14,21 +14,24 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    Matrix: TypeAlias = NDArray[np.float32]
+    Name: TypeAlias = Callable[[int], str]
+    """What to call the vector of a row in an error."""
+
 NORM_TOLERANCE: Final = 1e-3
 """How far from 1 the norm of a vector may lie under the dot metric (D9)."""
-
 _ROWS_AT_ONCE: Final = 512
 """Rows that are widened to float64 at once: they stay in the processor's cache."""
 
 
-def as_vector(given: ArrayLike, dimension: int | None, name: str) -> NDArray[np.float32]:
+def as_vector(given: ArrayLike, dimension: int | None, name: str) -> Matrix:
     """Return one vector as finite float32 of shape (d,), not yet normalised.
 
     Raises:
         VectorError: Not numbers, another shape, another length than `dimension`, or not finite.
     """
     try:
-        array = np.asarray(given)
+        array: NDArray[Any] = np.asarray(given)
     except ValueError as error:
         msg = f"{name} is no flat list of numbers"
         raise VectorError(msg) from error
@@ -46,53 +49,71 @@ def as_vector(given: ArrayLike, dimension: int | None, name: str) -> NDArray[np.
     return vector
 
 
-def stack_vectors(
-    given: Sequence[ArrayLike], dimension: int | None, name: Callable[[int], str]
-) -> NDArray[np.float32]:
-    """Return vectors as one float32 matrix of shape (n, d), each checked as by `as_vector`."""
-    first = given[0]
-    if dimension is None:
-        dimension = as_vector(first, None, name(0)).size
-    if all(type(vector) is np.ndarray and vector.dtype == np.float32 for vector in given):
-        try:
-            matrix: NDArray[np.float32] = np.stack([np.asarray(vector) for vector in given])
-        except ValueError:
-            pass
-        else:
-            if matrix.shape[1:] == (dimension,) and np.isfinite(matrix).all():
-                return matrix
-    return np.stack([as_vector(vector, dimension, name(row)) for row, vector in enumerate(given)])
-
-
-def normalised(
-    metric: Metric, matrix: NDArray[np.float32], name: Callable[[int], str]
-) -> NDArray[np.float32]:
-    """Return vectors (n, d) as they are stored: of unit length under cosine and dot (D9).
-
-    Lengths are computed in float64 and the quotient is rounded once to float32.
+def check_vectors(
+    metric: Metric, given: Sequence[ArrayLike] | Matrix, dimension: int, name: Name
+) -> NDArray[np.float64]:
+    """Check vectors and return their lengths, float64 of shape (n,).
 
     Raises:
-        VectorError: A zero vector, under any metric; under dot, a norm not within 1e-3 of 1.
+        VectorError: As `as_vector`; a zero vector, under any metric; under dot, a norm not within
+            1e-3 of 1. The message names the vector.
     """
-    unit = matrix if metric is Metric.EUCLIDEAN else np.empty_like(matrix)
-    for start in range(0, len(matrix), _ROWS_AT_ONCE):
-        part = matrix[start : start + _ROWS_AT_ONCE]
+    norms = np.empty(len(given))
+    for start in range(0, len(given), _ROWS_AT_ONCE):
+        part = _stacked(given[start : start + _ROWS_AT_ONCE], dimension, name, start)
         wide = part.astype(np.float64)
-        norms = np.sqrt(np.einsum("ij,ij->i", wide, wide))
-        if not norms.all():
-            msg = f"{name(start + int(np.flatnonzero(norms == 0.0)[0]))} is zero, which has no direction"
+        lengths = np.sqrt(np.einsum("ij,ij->i", wide, wide))
+        norms[start : start + len(part)] = lengths
+        if not np.isfinite(lengths).all():
+            row = start + int(np.flatnonzero(~np.isfinite(lengths))[0])
+            msg = f"{name(row)} has a component that is not finite in float32"
+            raise VectorError(msg)
+        if not lengths.all():
+            msg = f"{name(start + int(np.flatnonzero(lengths == 0.0)[0]))} is zero, which has no direction"
             raise VectorError(msg, hint="empty texts embed to zero vectors; give the document a text")
-        if metric is Metric.DOT:
-            _check_unit(norms, start, name)
-        if metric is not Metric.EUCLIDEAN:
-            wide /= norms[:, None]
-            unit[start : start + _ROWS_AT_ONCE] = wide
-    return unit
+    if metric is Metric.DOT:
+        off = np.flatnonzero(np.abs(norms - 1.0) > NORM_TOLERANCE)
+        if off.size:
+            row = int(off[0])
+            msg = f"{name(row)} has norm {norms[row]:.6g}; the dot metric takes unit vectors"
+            raise VectorError(msg, hint="normalise the vectors, or use the cosine metric")
+    return norms
 
 
-def _check_unit(norms: NDArray[np.float64], start: int, name: Callable[[int], str]) -> None:
-    off = np.flatnonzero(np.abs(norms - 1.0) > NORM_TOLERANCE)
-    if off.size:
-        row = int(off[0])
-        msg = f"{name(start + row)} has norm {norms[row]:.6g}; the dot metric takes unit vectors"
-        raise VectorError(msg, hint="normalise the vectors, or use the cosine metric")
+def stored_vectors(
+    metric: Metric, given: Sequence[ArrayLike] | Matrix, norms: NDArray[np.float64], dimension: int
+) -> Matrix:
+    """Return checked vectors as they are stored, float32 (n, d): of unit length under cosine and dot (D9).
+
+    Lengths are computed in float64, and the quotient is rounded once to float32.
+    """
+    stored = np.empty((len(given), dimension), dtype=np.float32)
+    for start in range(0, len(given), _ROWS_AT_ONCE):
+        part = _stacked(given[start : start + _ROWS_AT_ONCE], dimension, str, start)
+        if metric is Metric.EUCLIDEAN:
+            stored[start : start + len(part)] = part
+        else:
+            stored[start : start + len(part)] = part / norms[start : start + len(part), None]
+    return stored
+
+
+def normalised(metric: Metric, matrix: Matrix, name: Name) -> Matrix:
+    """Check vectors (n, d) and return them as they are stored; see `check_vectors` and `stored_vectors`."""
+    norms = check_vectors(metric, matrix, matrix.shape[1], name)
+    return stored_vectors(metric, matrix, norms, matrix.shape[1])
+
+
+def _stacked(part: Sequence[ArrayLike] | Matrix, dimension: int, name: Name, start: int) -> Matrix:
+    """Return some vectors as one float32 matrix (n, d), each checked for its shape and type."""
+    if isinstance(part, np.ndarray):
+        return part
+    if all(type(vector) is np.ndarray for vector in part):
+        # The common case at the speed of one copy: float32 arrays of the right length.
+        arrays: list[NDArray[Any]] = list(map(np.asarray, part))
+        if {array.ndim for array in arrays} == {1} and {len(array) for array in arrays} == {dimension}:
+            flat = np.concatenate(arrays)
+            if flat.dtype == np.float32:
+                return flat.reshape(-1, dimension)
+    return np.stack(
+        [as_vector(vector, dimension, name(start + row)) for row, vector in enumerate(part)],
+    )

@@ -5,17 +5,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from entrepot.drafts import check_sizes
 from entrepot.errors import MetadataError, OutsideViewError, UnsupportedError
 from entrepot.filters import And, FilterOp, Leaf, all_of, evaluate
 from entrepot.guards import changed_inside, refuse_outside
 from entrepot.metadata import Scalar, encode_metadata
 from entrepot.steps import ask, tell, tell_once
 from entrepot.vectorstore import VectorStore
-from entrepot.writing import Draft, check_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from entrepot.drafts import Drafts
     from entrepot.filters import AbstractFilterExpressionConverter, Normal
     from entrepot.metadata import Metadata
     from entrepot.records import CollectionInfo, Hit, IfExists, Page, Query, Record, StoredRecord
@@ -63,29 +64,19 @@ class View(VectorStore):
     def _scope(self) -> Normal:
         return self._normal(None)
 
-    def _admit(self, drafts: list[Draft]) -> list[Draft]:
+    def _admit(self, drafts: Drafts) -> Drafts:
         """Stamp documents with the scope's equality terms, and refuse those that lie outside (T2)."""
         scope = self._scope()
         stamps = [leaf for leaf in _conjuncts(scope) if leaf.op is FilterOp.EQ and not leaf.negated]
-        return [self._admitted(draft, scope, stamps) for draft in drafts]
-
-    def _admitted(self, draft: Draft, scope: Normal, stamps: Sequence[Leaf]) -> Draft:
-        metadata: Metadata = dict(draft.metadata)
-        for leaf in stamps:
-            value = metadata.get(leaf.key)
-            if value is None or value == []:
-                metadata[leaf.key] = _scalar(leaf)
-            elif type(value) is list or not evaluate(leaf, metadata):
-                msg = f"document {draft.id!r}: the view asks for another value of {leaf.key!r}"
-                raise OutsideViewError(msg, hint=f"leave {leaf.key!r} out, the view fills it in")
-        if not evaluate(scope, metadata):
-            msg = f"document {draft.id!r} does not satisfy the view's filter"
-            raise OutsideViewError(msg, hint="change its metadata, or add it through the store itself")
-        if metadata == draft.metadata:
-            return draft
-        encoded = encode_metadata(metadata)
-        check_sizes(draft.id, draft.text, metadata, encoded, self.capabilities.limits)
-        return draft._replace(metadata=metadata, metadata_json=encoded)
+        metadata = [
+            _admitted(name, given, scope, stamps)
+            for name, given in zip(drafts.ids, drafts.metadata, strict=True)
+        ]
+        encoded = list(map(encode_metadata, metadata))
+        limits = self.capabilities.limits
+        for name, text, stamped, json in zip(drafts.ids, drafts.texts, metadata, encoded, strict=True):
+            check_sizes(name, text, stamped, json, limits)
+        return drafts._replace(metadata=metadata, encoded=encoded)
 
     # --- writes, guarded --------------------------------------------------------------------------------
 
@@ -247,6 +238,21 @@ class View(VectorStore):
 
     async def _avisible(self, marker: object) -> None:
         await self._root._avisible(marker)
+
+
+def _admitted(name: str, given: Metadata, scope: Normal, stamps: Sequence[Leaf]) -> Metadata:
+    metadata: Metadata = dict(given)
+    for leaf in stamps:
+        value = metadata.get(leaf.key)
+        if value is None or value == []:
+            metadata[leaf.key] = _scalar(leaf)
+        elif type(value) is list or not evaluate(leaf, metadata):
+            msg = f"document {name!r}: the view asks for another value of {leaf.key!r}"
+            raise OutsideViewError(msg, hint=f"leave {leaf.key!r} out, the view fills it in")
+    if not evaluate(scope, metadata):
+        msg = f"document {name!r} does not satisfy the view's filter"
+        raise OutsideViewError(msg, hint="change its metadata, or add it through the store itself")
+    return metadata
 
 
 def _conjuncts(scope: Normal) -> Iterable[Leaf]:

@@ -455,6 +455,7 @@ def test_other_refusals_are_final_and_quoted(
     assert re.search(says, caught.value.message)
     assert KEY not in str(caught.value)
     assert not caught.value.retryable
+    assert ("check the model's name and base_url" in caught.value.hint) == (status in (302, 404))
     assert len(server.requests) == 1
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from entrepot.errors import (
     ConfigurationError,
@@ -23,13 +23,16 @@ from entrepot.exchange import DEFAULT_TIMEOUT
 from entrepot.lifecycle import Resource
 from entrepot.messages import Message, Role, check_batch, decode_message, encode_message, json_fault
 from entrepot.metadata import ill_formed, in_utc, name_fault
-from entrepot.steps import ask, tell
+from entrepot.steps import ask, tell, work
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from entrepot.records import Page
     from entrepot.steps import Steps
+
+_MANY: Final = 500
+"""Messages that are coded beside the event loop, not in it: fewer are done sooner than a thread starts (E3)."""
 
 
 class Entry(NamedTuple):
@@ -275,12 +278,14 @@ class ChatMemoryRepository(Resource):
     # --- what the methods share -------------------------------------------------------------------------
 
     def _append_steps(self, conversation_id: str, messages: Sequence[Message]) -> Steps[None]:
-        name, entries = _conversation(conversation_id), _entries(messages)
+        name = _conversation(conversation_id)
+        entries = yield from _entries(messages)
         if entries:
             yield from tell(self._append, self._aappend, name, entries)
 
     def _replace_steps(self, conversation_id: str, messages: Sequence[Message]) -> Steps[None]:
-        name, entries = _conversation(conversation_id), _entries(messages)
+        name = _conversation(conversation_id)
+        entries = yield from _entries(messages)
         yield from tell(self._replace, self._areplace, name, entries)
 
     def _truncate_steps(self, conversation_id: str, after: str) -> Steps[None]:
@@ -298,7 +303,9 @@ class ChatMemoryRepository(Resource):
         if last == 0:
             return []
         texts = yield from ask(self._tail, self._atail, name, last)
-        return [decode_message(text) for text in texts]
+        if len(texts) > _MANY:
+            return (yield from work(_decoded, texts))
+        return _decoded(texts)
 
     def _latest_steps(self, conversation_id: str, role: Role | str) -> Steps[Message | None]:
         text = yield from ask(self._latest, self._alatest, _conversation(conversation_id), _role(role))
@@ -345,7 +352,17 @@ def _conversation(name: str) -> str:
     return name
 
 
-def _entries(messages: Sequence[Message]) -> list[Entry]:
+def _entries(messages: Sequence[Message]) -> Steps[list[Entry]]:
+    if hasattr(messages, "__len__") and len(messages) > _MANY:
+        return (yield from work(_encoded, messages))
+    return _encoded(messages)
+
+
+def _decoded(texts: Sequence[bytes]) -> list[Message]:
+    return [decode_message(text) for text in texts]
+
+
+def _encoded(messages: Sequence[Message]) -> list[Entry]:
     batch = check_batch(messages)
     return [Entry(message.id, message.role, encode_message(message), message) for message in batch]
 

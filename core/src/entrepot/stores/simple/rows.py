@@ -16,8 +16,10 @@ import numpy as np
 from entrepot.capabilities import Metric
 from entrepot.filters import TRUE
 from entrepot.search import raw_scores, scores
+from entrepot.stores.simple.blocks import Blocks
 from entrepot.stores.simple.columns import Columns
 from entrepot.stores.simple.fulltext import FullTextIndex
+from entrepot.stores.simple.nearest import candidates, folded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,8 +31,8 @@ if TYPE_CHECKING:
 _LIVING: Final = np.iinfo(np.int64).max
 _COMPACT_ABOVE: Final = 1000
 _RESCORED_AT_ONCE: Final = 4096
-_QUERIES_AT_ONCE: Final = 32
-"""Queries of a batch whose products are held at once: 32 x rows float32."""
+_PRODUCTS_AT_ONCE: Final = 16 * 1024 * 1024
+"""Products of a batch of queries that are held at once, float32: 64 MiB."""
 _OVERFLOWS: Final = 1e36
 """Squared lengths beyond which a float32 product may overflow; then every row is scored exactly."""
 _WIDE: Final = 0.4
@@ -56,7 +58,7 @@ class Snapshot(NamedTuple):
 
     size: int
     version: int
-    vectors: NDArray[np.float32]
+    vectors: Blocks
     died: NDArray[np.int64] | None
     listed: list[int] | None = None
     """The rows of the ids that were asked for, if any were."""
@@ -79,7 +81,7 @@ class Rows:
         self.texts: list[str | None] = []
         self.metadata: list[bytes] = []
         self.row_of: dict[str, int] = {}
-        self._vectors = np.empty((0, dimension), dtype=np.float32)
+        self._vectors = Blocks(dimension)
         self._died = np.empty(0, dtype=np.int64)
         self._count = 0
         self._version = 0
@@ -97,7 +99,7 @@ class Rows:
         """Append rows and retire the rows of the same ids, as one step to readers."""
         start, size = self._count, len(new.ids)
         self._reserve(start + size)
-        self._vectors[start : start + size] = new.vectors
+        self._vectors.write(start, new.vectors)
         self.ids += new.ids
         self.texts += new.texts
         self.metadata += new.metadata
@@ -126,14 +128,10 @@ class Rows:
         capacity = len(self._died)
         if size <= capacity:
             return
-        # Grown by a quarter: a row is copied about four times, and little is held in reserve.
-        capacity = max(size, capacity + capacity // 4, 64)
-        vectors = np.empty((capacity, self.dimension), dtype=np.float32)
-        died = np.full(capacity, _LIVING, dtype=np.int64)
-        vectors[: self._count] = self._vectors[: self._count]
+        died = np.full(max(size, 2 * capacity, 64), _LIVING, dtype=np.int64)
         died[: self._count] = self._died[: self._count]
         with self._publish:
-            self._vectors, self._died = vectors, died
+            self._died = died
 
     @property
     def wasteful(self) -> bool:
@@ -153,12 +151,12 @@ class Rows:
         return self.take(rows)
 
     def take(self, rows: Sequence[int]) -> NewRows:
-        """Return rows as they could be appended elsewhere."""
+        """Return rows, given in ascending order, as they could be appended elsewhere."""
         return NewRows(
             [self.ids[row] for row in rows],
             [self.texts[row] for row in rows],
             [self.metadata[row] for row in rows],
-            self._vectors[np.asarray(rows, dtype=np.intp)],
+            self._vectors.take(rows),
         )
 
     # --- reading ----------------------------------------------------------------------------------------
@@ -201,33 +199,74 @@ class Rows:
         The float32 product only chooses candidates, with a margin that covers its error; their
         scores are computed in float64, each row alone.
         """
-        vectors = seen.vectors[: seen.size]
         rows: NDArray[np.intp] | None = None
         if mask is not None:
             matches = int(np.count_nonzero(mask))
             if matches < _WIDE * seen.size or matches <= k:
                 rows = np.flatnonzero(mask)
-                vectors = vectors[rows]
-        with np.errstate(over="ignore", invalid="ignore"):  # `best` knows what to do with an overflow
-            approximate = vectors @ query
-        return self.best(approximate, query, k, mask, rows, seen)
+        with np.errstate(over="ignore", invalid="ignore"):  # `_margin` knows what to do with an overflow
+            values: NDArray[np.floating] = (
+                seen.vectors.times(query, seen.size) if rows is None else seen.vectors.take(rows) @ query
+            )
+        margin = self._margin(query, seen)
+        if self.metric is Metric.EUCLIDEAN:
+            norms = self._squares(seen)
+            values = _closeness(values, norms if rows is None else norms[rows], margin)
+        if rows is None and mask is not None:
+            values[~mask] = -np.inf
+        places = candidates(values, folded(values), k, margin)
+        return self._best(query, places if rows is None else rows[places], k, seen)
 
     def nearest_batch(
         self, queries: Sequence[tuple[NDArray[np.float32], int]], seen: Snapshot
     ) -> list[list[tuple[float, int]]]:
         """As `nearest` for several queries over all rows, by products of matrices."""
-        mask = seen.alive()
-        vectors = seen.vectors[: seen.size]
+        alive = seen.alive()
+        at_once = max(_PRODUCTS_AT_ONCE // max(seen.size, 1), 1)
         found: list[list[tuple[float, int]]] = []
-        for start in range(0, len(queries), _QUERIES_AT_ONCE):
-            part = queries[start : start + _QUERIES_AT_ONCE]
+        for start in range(0, len(queries), at_once):
+            part = queries[start : start + at_once]
             with np.errstate(over="ignore", invalid="ignore"):
-                products = np.stack([query for query, _ in part]) @ vectors.T
-            found += [
-                self.best(row, query, k, mask, None, seen)
-                for row, (query, k) in zip(products, part, strict=True)
-            ]
+                products = seen.vectors.times_all(np.stack([query for query, _ in part]), seen.size)
+            margins = [self._margin(query, seen) for query, _ in part]
+            if self.metric is Metric.EUCLIDEAN:
+                products = _closeness(products, self._squares(seen)[:, None], max(margins))
+            if alive is not None:
+                products[~alive] = -np.inf
+            maxima = folded(products)
+            for place, (query, k) in enumerate(part):
+                rows = candidates(products[:, place], maxima[:, place], k, margins[place])
+                found.append(self._best(query, rows, k, seen))
         return found
+
+    def _margin(self, query: NDArray[np.float32], seen: Snapshot) -> float:
+        """Return how far a float32 product may lead astray, twice its error; infinity if it may overflow.
+
+        The error of a product of d terms is at most d times the unit roundoff times the sum of the
+        absolute terms, which for unit vectors is at most 1 (Higham, "Accuracy and Stability of
+        Numerical Algorithms", 3.1).
+        """
+        unit = float(np.finfo(np.float32).eps) * self.dimension
+        if self.metric is not Metric.EUCLIDEAN:
+            return unit
+        scale = float(self._squares(seen).max(initial=0.0)) + float(np.dot(query.astype(np.float64), query))
+        return 4.0 * unit * scale if scale <= _OVERFLOWS else float("inf")
+
+    def _best(
+        self, query: NDArray[np.float32], rows: NDArray[np.intp], k: int, seen: Snapshot
+    ) -> list[tuple[float, int]]:
+        """Score candidate rows exactly and return the k best (S1)."""
+        raw = self._raw(query, rows, seen)
+        value = scores(self.metric, raw)
+        if rows.size > k:
+            keep = np.flatnonzero(value >= np.partition(value, rows.size - k)[rows.size - k])
+            rows, raw, value = rows[keep], raw[keep], value[keep]
+        places: list[int] = rows.tolist()
+        ranked = sorted(
+            (-number, self.ids[row], row, exact)
+            for number, row, exact in zip(value.tolist(), places, raw.tolist(), strict=True)
+        )
+        return [(exact, row) for _, _, row, exact in ranked[:k]]
 
     def page(
         self, mask: NDArray[np.bool_] | None, token: str | None, size: int, seen: Snapshot
@@ -240,58 +279,18 @@ class Rows:
         after = ids[int(chosen[-1])] if places.size > size else None
         return [int(row) for row in order[chosen]], after
 
-    def best(  # noqa: PLR0913, PLR0917 - the state of one search
-        self,
-        approximate: NDArray[np.floating],
-        query: NDArray[np.float32],
-        k: int,
-        mask: NDArray[np.bool_] | None,
-        rows: NDArray[np.intp] | None,
-        seen: Snapshot,
-    ) -> list[tuple[float, int]]:
-        """Choose the k best rows by their approximate products; `rows` names them if not all are given."""
-        margin = float(np.finfo(np.float32).eps) * self.dimension
-        if self.metric is Metric.EUCLIDEAN:
-            norms = self._squares(seen)
-            scale = float(norms.max(initial=0.0)) + float(np.dot(query.astype(np.float64), query))
-            approximate = 2.0 * approximate.astype(np.float64) - (norms if rows is None else norms[rows])
-            margin *= 4.0 * scale
-            if scale > _OVERFLOWS:
-                approximate, margin = np.zeros(approximate.size), 0.0
-        if rows is None and mask is not None:
-            approximate[~mask] = -np.inf
-        size = approximate.size
-        if k < size:
-            cut = np.partition(approximate, size - k)[size - k]
-            candidates = np.flatnonzero(approximate >= max(cut - margin, np.finfo(np.float32).min))
-        else:
-            candidates = np.flatnonzero(approximate > -np.inf)
-        chosen = candidates if rows is None else rows[candidates]
-        raw = self._raw(query, chosen, seen)
-        value = scores(self.metric, raw)
-        if chosen.size > k:
-            keep = np.flatnonzero(value >= np.partition(value, chosen.size - k)[chosen.size - k])
-            chosen, raw, value = chosen[keep], raw[keep], value[keep]
-        ids = self.ids
-        ranked = sorted(
-            (-number, ids[row], row, exact)
-            for number, row, exact in zip(value.tolist(), chosen.tolist(), raw.tolist(), strict=True)
-        )
-        return [(exact, row) for _, _, row, exact in ranked[:k]]
-
     def _raw(self, query: NDArray[np.float32], rows: NDArray[np.intp], seen: Snapshot) -> NDArray[np.float64]:
         if rows.size <= _RESCORED_AT_ONCE:
-            return raw_scores(self.metric, seen.vectors[rows], query)
+            return raw_scores(self.metric, seen.vectors.take(rows), query)
         parts = [rows[start : start + _RESCORED_AT_ONCE] for start in range(0, rows.size, _RESCORED_AT_ONCE)]
-        return np.concatenate([raw_scores(self.metric, seen.vectors[part], query) for part in parts])
+        return np.concatenate([raw_scores(self.metric, seen.vectors.take(part), query) for part in parts])
 
     def _squares(self, seen: Snapshot) -> NDArray[np.float64]:
         """Return the squared lengths of the rows, float64 of shape (count,)."""
         with self._derived:
             known = self._norms.size
             if known < seen.size:
-                new = seen.vectors[known : seen.size]
-                more = np.einsum("ij,ij->i", new, new, dtype=np.float64)
+                more = seen.vectors.squares(known, seen.size)
                 self._norms = np.concatenate([self._norms, more])
             return self._norms[: seen.size]
 
@@ -329,9 +328,18 @@ class Rows:
     def details(self) -> dict[str, int]:
         """Return bytes held: vectors and columns, texts and metadata apart."""
         return {
-            "vector_bytes": self._vectors[: self._count].nbytes,
+            "vector_bytes": self._vectors.nbytes,
             "column_bytes": self._columns.nbytes,
             "text_bytes": sum(len(text.encode()) for text in self.texts if text is not None),
             "metadata_bytes": sum(map(len, self.metadata)),
             "dead_rows": self._dead,
         }
+
+
+def _closeness(
+    products: NDArray[np.float32], norms: NDArray[np.float64], margin: float
+) -> NDArray[np.floating]:
+    """Return what grows as the distance falls, ``2 x.q - |x|²``; all alike where it would overflow."""
+    if margin == float("inf"):
+        return np.zeros_like(products)
+    return 2.0 * products - norms

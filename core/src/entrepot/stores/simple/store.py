@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from entrepot.drafts import check_sizes
 from entrepot.errors import ConfigurationError, DuplicateIdError
 from entrepot.filters import TRUE
 from entrepot.guards import changed, changed_inside, refuse_outside
@@ -17,12 +18,9 @@ from entrepot.stores.plugin import SIMPLE_CAPABILITIES
 from entrepot.stores.simple.database import Collection, missing, open_database, release, write_file
 from entrepot.stores.simple.rows import NewRows, Rows, Snapshot
 from entrepot.vectorstore import VectorStore
-from entrepot.writing import check_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
 
     from entrepot.capabilities import Capabilities
     from entrepot.filters import Normal
@@ -110,7 +108,7 @@ class SimpleVectorStore(VectorStore):
                 records = [record for record in records if record.id not in there]
             if records:
                 ids, texts, _, metadata, vectors = zip(*records, strict=True)
-                collection.write(NewRows(ids, texts, metadata, np.stack(vectors)))
+                collection.write(NewRows(ids, texts, metadata, np.concatenate(vectors).reshape(len(ids), -1)))
         return None
 
     def _update(self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str]) -> list[str]:
@@ -118,6 +116,7 @@ class SimpleVectorStore(VectorStore):
         with collection.writing:
             rows = collection.rows
             known = [name for name in dict.fromkeys(ids) if name in rows.row_of]
+            known.sort(key=rows.row_of.__getitem__)
             old = rows.take(rows.find(known))
             encoded: list[bytes] = []
             for name, text, raw in zip(known, old.texts, old.metadata, strict=True):
@@ -260,13 +259,12 @@ def _records(rows: Rows, wanted: Sequence[int], include: Sequence[str], seen: Sn
     """Return rows as records with the parts asked for; metadata and vectors are the caller's own copies."""
     text, metadata, vector = ("text" in include, "metadata" in include, "vector" in include)
     ids, texts, raws = rows.ids, rows.texts, rows.metadata
-    vectors: NDArray[np.float32] = seen.vectors
     return [
         StoredRecord(
             ids[row],
             texts[row] if text else None,
             decode_metadata(raws[row]) if metadata else None,
-            vectors[row].copy() if vector else None,
+            seen.vectors.row(row) if vector else None,
         )
         for row in wanted
     ]

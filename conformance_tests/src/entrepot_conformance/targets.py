@@ -1,0 +1,152 @@
+"""Targets: the backends that the suite can run on, and how each is reached.
+
+The suite brings those of the core itself. A plugin names its own by the hook
+``entrepot_conformance_targets``, in the module of its entry point of the group ``entrepot``:
+
+```
+@hookimpl
+def entrepot_conformance_targets():
+    from entrepot_conformance.targets import TargetSpec
+
+    return [TargetSpec(name="shelf", kind="memory", opens="shelf://localhost/{name}", witness="real server")]
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+HOOK: Final = "entrepot_conformance_targets"
+
+Kind: TypeAlias = Literal["memory", "store"]
+"""What a target is: a chat memory or a vector store."""
+Witness: TypeAlias = Literal["embedded", "real server", "emulator"]
+"""What answers: the engine within the process, a server, or something that stands in for one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetSpec:
+    """A backend to test.
+
+    Attributes:
+        name: Its name, as in ``--target NAME``; unique among those of its kind.
+        kind: What it is.
+        opens: A URL in which ``{folder}`` stands for an empty folder and ``{name}`` for a name that was
+            never used, both new for each test; or ``module:function``, called with the folder, the
+            name and keyword options, which returns an open repository or store.
+        witness: What answers.
+        resets: ``module:function`` that empties the endpoint, called before each test with what `opens`
+            came out as; None where ``{folder}`` or ``{name}`` make it new anyway.
+        shared: Whether several objects opened on one endpoint see the same data.
+        durable: Whether the data outlives the objects that wrote it.
+        summary: One line for lists.
+    """
+
+    name: str
+    kind: Kind
+    opens: str
+    witness: Witness
+    resets: str | None = None
+    shared: bool = True
+    durable: bool = True
+    summary: str = ""
+
+
+BUILT_IN: Final = (
+    TargetSpec(
+        name="simple",
+        kind="memory",
+        opens="simple://",
+        witness="embedded",
+        shared=False,
+        durable=False,
+        summary="the core's memory in the process",
+    ),
+)
+"""The targets of the core."""
+
+
+class TargetError(Exception):
+    """A target cannot be found, or a plugin describes its targets wrongly."""
+
+
+def known_targets() -> tuple[list[TargetSpec], list[str]]:
+    """Return all targets that installed plugins bring, and what is wrong with the plugins that failed."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - pytest starts without what follows
+
+    import pluggy  # noqa: PLC0415
+
+    from entrepot.plugins import GROUP, hookspec  # noqa: PLC0415
+
+    class Specs:
+        @hookspec
+        def entrepot_conformance_targets(self) -> Sequence[TargetSpec]:
+            raise NotImplementedError
+
+    manager = pluggy.PluginManager(GROUP)
+    manager.add_hookspecs(Specs)
+    found, faults = list(BUILT_IN), list[str]()
+    for value in sorted({point.value for point in entry_points(group=GROUP)}):
+        point = next(point for point in entry_points(group=GROUP) if point.value == value)
+        try:
+            module = point.load()
+            if not manager.is_registered(module):
+                manager.register(module)
+        except Exception as error:  # noqa: BLE001 - another plugin's fault shall not stop this one's tests
+            faults.append(f"{value}: {type(error).__name__}: {error}")
+    for implementation in getattr(manager.hook, HOOK).get_hookimpls():
+        try:
+            specs = implementation.function()
+            if not all(isinstance(spec, TargetSpec) for spec in specs):
+                faults.append(f"{implementation.plugin_name}: {HOOK} must return a list of TargetSpec")
+                continue
+            found += specs
+        except Exception as error:  # noqa: BLE001 - as above
+            faults.append(f"{implementation.plugin_name}: {type(error).__name__}: {error}")
+    return found, faults
+
+
+def chosen_targets(names: Sequence[str]) -> list[TargetSpec]:
+    """Return the targets of these names, or every embedded one if there are none.
+
+    A name is a target's, or ``module:attribute`` of a `TargetSpec` that no plugin brings yet.
+
+    Raises:
+        TargetError: A name is unknown or stands for several.
+    """
+    known, faults = known_targets()
+    _refuse_twice(known)
+    if not names:
+        return [spec for spec in known if spec.witness == "embedded"]
+    chosen: list[TargetSpec] = []
+    for name in names:
+        specs = [_imported(name)] if ":" in name else [spec for spec in known if spec.name == name]
+        if not specs:
+            lines = [f"no target is called {name!r}; known are {', '.join(spec.name for spec in known)}"]
+            raise TargetError("\n".join(lines + [f"cannot be used: {fault}" for fault in faults]))
+        chosen += [spec for spec in specs if spec not in chosen]
+    _refuse_twice(chosen)
+    return chosen
+
+
+def _refuse_twice(specs: Sequence[TargetSpec]) -> None:
+    names = [(spec.kind, spec.name) for spec in specs]
+    for kind, name in names:
+        if names.count((kind, name)) > 1:
+            msg = f"the name {name!r} is claimed by several targets of kind {kind!r}"
+            raise TargetError(msg)
+
+
+def _imported(path: str) -> TargetSpec:
+    import importlib  # noqa: PLC0415 - as above
+
+    module, _, attribute = path.partition(":")
+    spec = getattr(importlib.import_module(module), attribute, None)
+    if not isinstance(spec, TargetSpec):
+        msg = f"{path} is no TargetSpec"
+        raise TargetError(msg)
+    return spec
