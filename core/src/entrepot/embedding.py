@@ -51,7 +51,6 @@ __all__ = [
     "TokenCounter",
     "UnembeddableTextError",
     "Vectors",
-    "adimensions",
     "aembed_texts",
     "batching_for",
     "check_embeddings",
@@ -356,12 +355,6 @@ async def aembed_texts(
         parts.append(check_embeddings(vectors, len(batch), dimensions, model=model.name))
         dimensions = parts[-1].shape[1]
     return _joined(parts, dimensions)
-
-
-async def adimensions(model: EmbeddingModel) -> int:
-    """Return `model.dimensions` without blocking the event loop, should the model have to ask for it."""
-    with _foreign_errors(model.name):
-        return await asyncio.to_thread(lambda: model.dimensions)
 
 
 def _native_async(model: EmbeddingModel) -> Callable[[Sequence[str]], Awaitable[Vectors]] | None:

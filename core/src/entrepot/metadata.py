@@ -208,9 +208,14 @@ def encode_key(key: str) -> bytes:
     return _encode(key) + b":"
 
 
-def decode_metadata(text: bytes | str) -> Metadata:
+_BRACE: Final = ord("{")
+
+
+def decode_metadata(text: bytes) -> Metadata:
     """Return the metadata of a JSON text made by `encode_metadata`, with the same types (D4)."""
     metadata = _decode(text)
+    if text.find(_BRACE, 1) < 0:  # no object inside, so no instant
+        return metadata
     for key, value in metadata.items():
         if _is_tagged(value):
             metadata[key] = _instant(value)

@@ -35,7 +35,7 @@ from entrepot.search import (
     score,
 )
 from entrepot.steps import ask, call
-from entrepot.vectors import as_vector, normalised
+from entrepot.vectors import as_query, normalised
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -288,8 +288,7 @@ def _vector_of(
     if request.mode is SearchMode.FULLTEXT:
         return None
     if request.vector is not None:
-        given = as_vector(cast("ArrayLike", request.vector), info.dimension, "the query vector")
-        return cast("Vector", normalised(info.metric, given[None, :], lambda _: "the query vector")[0])
+        return as_query(info.metric, cast("ArrayLike", request.vector), info.dimension)
     if request.near_id is None:
         return texts[cast("str", request.query)]
     vector = near[request.near_id]

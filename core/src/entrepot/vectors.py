@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -49,6 +50,34 @@ def as_vector(given: ArrayLike, dimension: int | None, name: str) -> Matrix:
     return vector
 
 
+def as_query(metric: Metric, given: ArrayLike, dimension: int) -> Matrix:
+    """Return a query vector (d,) as stored vectors are: checked, and normalised under cosine and dot (D9).
+
+    Raises:
+        VectorError: As `check_vectors`.
+    """
+    vector = as_vector(given, dimension, "the query vector")
+    wide = vector.astype(np.float64)
+    length = math.sqrt(float(np.dot(wide, wide)))
+    if length == 0.0:
+        raise _zero("the query vector")
+    if metric is Metric.EUCLIDEAN:
+        return vector
+    if metric is Metric.DOT and abs(length - 1.0) > NORM_TOLERANCE:
+        raise _not_unit("the query vector", length)
+    return (wide / length).astype(np.float32)
+
+
+def _zero(name: str) -> VectorError:
+    msg = f"{name} is zero, which has no direction"
+    return VectorError(msg, hint="empty texts embed to zero vectors; give the document a text")
+
+
+def _not_unit(name: str, length: float) -> VectorError:
+    msg = f"{name} has norm {length:.6g}; the dot metric takes unit vectors"
+    return VectorError(msg, hint="normalise the vectors, or use the cosine metric")
+
+
 def check_vectors(
     metric: Metric, given: Sequence[ArrayLike] | Matrix, dimension: int, name: Name
 ) -> NDArray[np.float64]:
@@ -69,14 +98,11 @@ def check_vectors(
             msg = f"{name(row)} has a component that is not finite in float32"
             raise VectorError(msg)
         if not lengths.all():
-            msg = f"{name(start + int(np.flatnonzero(lengths == 0.0)[0]))} is zero, which has no direction"
-            raise VectorError(msg, hint="empty texts embed to zero vectors; give the document a text")
+            raise _zero(name(start + int(np.flatnonzero(lengths == 0.0)[0])))
     if metric is Metric.DOT:
         off = np.flatnonzero(np.abs(norms - 1.0) > NORM_TOLERANCE)
         if off.size:
-            row = int(off[0])
-            msg = f"{name(row)} has norm {norms[row]:.6g}; the dot metric takes unit vectors"
-            raise VectorError(msg, hint="normalise the vectors, or use the cosine metric")
+            raise _not_unit(name(int(off[0])), float(norms[off[0]]))
     return norms
 
 

@@ -16,7 +16,6 @@ from entrepot.embedding import (
     FunctionEmbeddingModel,
     TokenCountBatchingStrategy,
     UnembeddableTextError,
-    adimensions,
     aembed_texts,
     batching_for,
     check_embeddings,
@@ -378,18 +377,6 @@ def test_a_probe_that_failed_tries_again() -> None:
         probe.get()
     assert probe.known is None
     assert probe.get() == probe.known == 3
-
-
-async def test_the_length_can_be_asked_for_without_blocking_the_loop() -> None:
-    # E3
-    where: list[bool] = []
-
-    def embed(texts: Sequence[str]) -> list[list[float]]:
-        where.append(threading.current_thread() is threading.main_thread())
-        return lengths(texts)
-
-    assert await adimensions(FunctionEmbeddingModel(embed, "unknown")) == 2
-    assert where == [False]
 
 
 # --- what a model may add ----------------------------------------------------------------------------------

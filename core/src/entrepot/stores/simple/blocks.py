@@ -89,7 +89,7 @@ class Blocks:
             if first < last:
                 # The numbers are in range, so that numpy need not buffer in case they were not.
                 inside = wanted[first:last] - (place << self._shift)
-                np.take(block, inside, axis=0, out=taken[first:last], mode="clip")
+                block.take(inside, axis=0, out=taken[first:last], mode="clip")
         return taken
 
     def row(self, number: int) -> NDArray[np.float32]:

@@ -29,18 +29,21 @@ def folded(values: NDArray[np.floating]) -> NDArray[np.floating]:
 
 
 def candidates(
-    values: NDArray[np.floating], maxima: NDArray[np.floating], k: int, margin: float
+    values: NDArray[np.floating], k: int, margin: float, maxima: NDArray[np.floating] | None = None
 ) -> NDArray[np.intp]:
     """Return the places, ascending, of all values (n,) within `margin` of the k-th largest, or better.
 
-    Places of minus infinity are never among them. `maxima` is `folded(values)`.
+    Places of minus infinity are never among them. `maxima` is `folded(values)`, if it is known.
     """
-    size, groups = values.size, maxima.size
+    size = values.size
+    groups = size // FOLDS
     if k >= size:
         return np.flatnonzero(values > -np.inf)
     if groups <= 2 * k:
         cut = float(np.partition(values, size - k)[size - k])
         return np.flatnonzero(values >= max(cut - margin, _LOWEST))
+    if maxima is None:
+        maxima = folded(values)
     cut = max(float(np.partition(maxima, groups - k)[groups - k]) - margin, _LOWEST)
     hot = np.flatnonzero(maxima >= cut)
     inside = (np.arange(0, groups * FOLDS, groups)[:, None] + hot).ravel()

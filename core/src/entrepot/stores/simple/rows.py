@@ -33,6 +33,7 @@ _COMPACT_ABOVE: Final = 1000
 _RESCORED_AT_ONCE: Final = 4096
 _PRODUCTS_AT_ONCE: Final = 16 * 1024 * 1024
 """Products of a batch of queries that are held at once, float32: 64 MiB."""
+_EPSILON: Final = float(np.finfo(np.float32).eps)
 _OVERFLOWS: Final = 1e36
 """Squared lengths beyond which a float32 product may overflow; then every row is scored exactly."""
 _WIDE: Final = 0.4
@@ -204,9 +205,10 @@ class Rows:
             matches = int(np.count_nonzero(mask))
             if matches < _WIDE * seen.size or matches <= k:
                 rows = np.flatnonzero(mask)
+        gathered = None if rows is None else seen.vectors.take(rows)
         with np.errstate(over="ignore", invalid="ignore"):  # `_margin` knows what to do with an overflow
             values: NDArray[np.floating] = (
-                seen.vectors.times(query, seen.size) if rows is None else seen.vectors.take(rows) @ query
+                seen.vectors.times(query, seen.size) if gathered is None else gathered @ query
             )
         margin = self._margin(query, seen)
         if self.metric is Metric.EUCLIDEAN:
@@ -214,8 +216,10 @@ class Rows:
             values = _closeness(values, norms if rows is None else norms[rows], margin)
         if rows is None and mask is not None:
             values[~mask] = -np.inf
-        places = candidates(values, folded(values), k, margin)
-        return self._best(query, places if rows is None else rows[places], k, seen)
+        places = candidates(values, k, margin)
+        if rows is None or gathered is None:
+            return self._best(places, self._raw(query, places, seen), k)
+        return self._best(rows[places], raw_scores(self.metric, gathered[places], query), k)
 
     def nearest_batch(
         self, queries: Sequence[tuple[NDArray[np.float32], int]], seen: Snapshot
@@ -235,8 +239,8 @@ class Rows:
                 products[~alive] = -np.inf
             maxima = folded(products)
             for place, (query, k) in enumerate(part):
-                rows = candidates(products[:, place], maxima[:, place], k, margins[place])
-                found.append(self._best(query, rows, k, seen))
+                rows = candidates(products[:, place], k, margins[place], maxima[:, place])
+                found.append(self._best(rows, self._raw(query, rows, seen), k))
         return found
 
     def _margin(self, query: NDArray[np.float32], seen: Snapshot) -> float:
@@ -246,17 +250,14 @@ class Rows:
         absolute terms, which for unit vectors is at most 1 (Higham, "Accuracy and Stability of
         Numerical Algorithms", 3.1).
         """
-        unit = float(np.finfo(np.float32).eps) * self.dimension
+        unit = _EPSILON * self.dimension
         if self.metric is not Metric.EUCLIDEAN:
             return unit
         scale = float(self._squares(seen).max(initial=0.0)) + float(np.dot(query.astype(np.float64), query))
         return 4.0 * unit * scale if scale <= _OVERFLOWS else float("inf")
 
-    def _best(
-        self, query: NDArray[np.float32], rows: NDArray[np.intp], k: int, seen: Snapshot
-    ) -> list[tuple[float, int]]:
-        """Score candidate rows exactly and return the k best (S1)."""
-        raw = self._raw(query, rows, seen)
+    def _best(self, rows: NDArray[np.intp], raw: NDArray[np.float64], k: int) -> list[tuple[float, int]]:
+        """Return the k best of candidate rows by their exact raw scores (S1)."""
         value = scores(self.metric, raw)
         if rows.size > k:
             keep = np.flatnonzero(value >= np.partition(value, rows.size - k)[rows.size - k])

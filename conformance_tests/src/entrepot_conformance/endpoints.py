@@ -1,0 +1,65 @@
+"""Where a test of the suite works: an endpoint of its own, empty at the start."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
+
+from entrepot import aopen_chat_memory, open_chat_memory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from entrepot import ChatMemoryRepository
+    from entrepot_conformance.targets import TargetSpec
+
+
+class Memories:
+    """Opens chat memory repositories on one endpoint, and closes them when the test is over.
+
+    Args:
+        spec: The target.
+        folder: An empty folder.
+        name: A name that was never used on the target.
+    """
+
+    def __init__(self, spec: TargetSpec, folder: Path, name: str) -> None:
+        self.spec = spec
+        self._folder = folder
+        self._name = name
+        self._opened: list[ChatMemoryRepository] = []
+        self._function = None if "://" in spec.opens else _imported(spec.opens)
+        self._url = spec.opens.replace("{folder}", quote(str(folder))).replace("{name}", name)
+        if spec.resets is not None:
+            _imported(spec.resets)(self._url)
+
+    def __call__(self, **options: Any) -> ChatMemoryRepository:
+        """Open a repository; `options` are those of `open_chat_memory`, such as ``ttl``."""
+        if self._function is None:
+            memory = open_chat_memory(self._url, **options)
+        else:
+            memory = cast(
+                "ChatMemoryRepository", self._function(folder=self._folder, name=self._name, **options)
+            )
+        self._opened.append(memory)
+        return memory
+
+    async def aopen(self, **options: Any) -> ChatMemoryRepository:
+        """As calling it, from within an event loop."""
+        if self._function is not None:
+            return await asyncio.to_thread(self, **options)
+        memory = await aopen_chat_memory(self._url, **options)
+        self._opened.append(memory)
+        return memory
+
+    def close(self) -> None:
+        """Close what was opened."""
+        for memory in self._opened:
+            memory.close()
+
+
+def _imported(path: str) -> Any:
+    module, _, attribute = path.partition(":")
+    return getattr(importlib.import_module(module), attribute)

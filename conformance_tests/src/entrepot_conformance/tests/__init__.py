@@ -1,0 +1,1 @@
+"""The tests of the suite. What a test expects is what the contract says; each cites its rule."""
