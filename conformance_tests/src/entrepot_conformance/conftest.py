@@ -21,7 +21,7 @@ _targets = pytest.StashKey[list[TargetSpec]]()
 def _chosen(config: pytest.Config) -> list[TargetSpec]:
     if _targets not in config.stash:
         try:
-            config.stash[_targets] = chosen_targets(config.getoption("entrepot_targets"))
+            config.stash[_targets] = chosen_targets(config.getoption("entrepot_targets") or [])
         except TargetError as error:
             raise pytest.UsageError(str(error)) from None
     return config.stash[_targets]

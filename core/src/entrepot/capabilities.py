@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from typing import Literal
 
@@ -45,10 +46,22 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     top_k: int | None = None
 
     @property
-    def bounds_documents(self) -> bool:
-        """Whether any size of a document is bounded."""
-        sizes = (self.text_bytes, self.metadata_bytes, self.string_bytes, self.record_bytes)
-        return any(limit is not None for limit in (*sizes, self.keys, self.list_elements))
+    def settled_by_json(self) -> int:
+        """Return a length that keeps all limits, if a document's JSON and its text have no more characters.
+
+        JSON is never shorter than what it holds; a character has at most four bytes of UTF-8 and an
+        id at most 2,048; a key takes at least five characters of JSON (``"a":1``) and an element of a
+        list at least two.
+        """
+        bounds = [
+            self.text_bytes and self.text_bytes // 4,
+            self.metadata_bytes,
+            self.string_bytes,
+            self.keys and 5 * self.keys,
+            self.list_elements and 2 * self.list_elements,
+            self.record_bytes and max((self.record_bytes - 2048) // 5, 1),
+        ]
+        return min((bound for bound in bounds if bound is not None), default=sys.maxsize)
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):

@@ -103,6 +103,11 @@ def _plain(value: object) -> str:
 DEFAULT_FORMATTER: Final = ContentFormatter()
 
 
+def _is_none(value: object) -> bool:
+    """Whether a caller passed None, whatever the type of the field says."""
+    return value is None
+
+
 def new_id() -> str:
     """Return a fresh document id: a random UUID, version 4 (D1)."""
     return str(uuid4())
@@ -157,9 +162,9 @@ class Document(_Text, frozen=True, eq=False, kw_only=True):
 
     def __post_init__(self) -> None:
         """Give what was passed as None its default."""
-        if cast("str | None", self.id) is None:
+        if _is_none(self.id):
             force_setattr(self, "id", new_id())
-        if cast("dict[str, Any] | None", self.metadata) is None:
+        if _is_none(self.metadata):
             force_setattr(self, "metadata", {})
 
     def formatted(self, mode: MetadataMode = MetadataMode.ALL) -> str:

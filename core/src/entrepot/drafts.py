@@ -75,7 +75,7 @@ def draft_all(documents: Iterable[Document], limits: Limits) -> Drafts:
         raise ArgumentTypeError(msg, hint="put a single document into a list")
     drafts = Drafts([], [], [], [], [], [])
     ids, texts, metadatas, encoded, embed, vectors = drafts
-    bounded = limits.bounds_documents
+    settled = limits.settled_by_json
     # One loop with few calls: this and `clean_metadata` are most of what `add` costs.
     for document in documents:
         if type(document) is not Document:
@@ -100,7 +100,7 @@ def draft_all(documents: Iterable[Document], limits: Limits) -> Drafts:
             msg = f"document {name!r}: {error.message}"
             raise MetadataError(msg, key=error.key, hint=error.hint) from None
         json = encode_metadata(metadata)
-        if bounded:
+        if len(json) > settled or (text is not None and len(text) > settled):
             check_sizes(name, text, metadata, json, limits)
         ids.append(name)
         texts.append(text)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import time
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Final
 
 from entrepot.errors import BackendError, EntrepotError, OperationTimeoutError
@@ -33,14 +33,24 @@ LEAST_TIMEOUT: Final = 0.001
 _deadline: ContextVar[float | None] = ContextVar("entrepot_deadline", default=None)
 
 
+def start(timeout: float) -> Token[float | None]:
+    """Begin an exchange that may take `timeout` seconds; `end` takes the token."""
+    return _deadline.set(time.monotonic() + timeout)
+
+
+def end(token: Token[float | None]) -> None:
+    """End an exchange."""
+    _deadline.reset(token)
+
+
 @contextmanager
 def deadline(timeout: float) -> Generator[None]:
-    """Bound what happens within to `timeout` seconds from now."""
-    token = _deadline.set(time.monotonic() + timeout)
+    """Bound what happens within to `timeout` seconds from now, as an exchange does; for tests of plugins."""
+    token = start(timeout)
     try:
         yield
     finally:
-        _deadline.reset(token)
+        end(token)
 
 
 def remaining(default: float) -> float:

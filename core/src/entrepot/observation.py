@@ -83,6 +83,18 @@ def capture_content(on: bool = True) -> None:  # noqa: FBT001, FBT002 - a switch
     _capture = on
 
 
+@contextmanager
+def without_observation() -> Generator[None]:
+    """Do as if OpenTelemetry were not installed, in all threads, until the block ends."""
+    global _installed  # noqa: PLW0603 - one for the process
+    before = is_installed()
+    _installed = False
+    try:
+        yield
+    finally:
+        _installed = before
+
+
 def is_installed() -> bool:
     """Whether OpenTelemetry's API can be imported; looked up once."""
     global _installed  # noqa: PLW0603 - one for the process

@@ -268,8 +268,9 @@ def score(metric: Metric, raw: float) -> float:
     euclidean ``1 / (1 + d²)`` with the squared distance as the raw score.
     """
     if metric is Metric.EUCLIDEAN:
-        return 1.0 / (1.0 + max(raw, 0.0))
-    return min(max((1.0 + raw) / 2.0, 0.0), 1.0)
+        return 1.0 / (1.0 + raw) if raw > 0.0 else 1.0
+    value = (1.0 + raw) / 2.0
+    return value if 0.0 <= value <= 1.0 else float(value > 1.0)
 
 
 def scores(metric: Metric, raw: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -175,7 +175,11 @@ class Searching(VectorStoreHooks):
                 dimensions=info.dimension,
             )
             texts.update(
-                zip(texts, normalised(info.metric, matrix, lambda _: "the query's embedding"), strict=True)
+                zip(
+                    texts,
+                    normalised(info.metric, matrix, info.dimension, lambda _: "the query's embedding"),
+                    strict=True,
+                )
             )
         if near:
             for record in (yield from ask(self._fetch, self._afetch, tuple(near), ("vector",))):

@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
 from entrepot.errors import EntrepotError
-from entrepot.exchange import DEFAULT_TIMEOUT, deadline, foreign, pause_before_retry
+from entrepot.exchange import DEFAULT_TIMEOUT, end, foreign, pause_before_retry, start
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
@@ -138,7 +138,8 @@ def _answer(wanted: Call, timeout: float) -> object:
     exchange = wanted.exchange
     if exchange is None:
         return wanted.sync(*wanted.args, **wanted.kwargs)
-    with deadline(timeout):
+    token = start(timeout)
+    try:
         attempt = 0
         while True:
             attempt += 1
@@ -151,13 +152,16 @@ def _answer(wanted: Call, timeout: float) -> object:
             except Exception as error:
                 raise foreign(error, exchange.outcome) from error
             time.sleep(pause)
+    finally:
+        end(token)
 
 
 async def _aanswer(wanted: Call, timeout: float) -> object:  # noqa: ASYNC109 - for each exchange
     exchange = wanted.exchange
     if exchange is None:
         return await wanted.coroutine(*wanted.args, **wanted.kwargs)
-    with deadline(timeout):
+    token = start(timeout)
+    try:
         attempt = 0
         while True:
             attempt += 1
@@ -170,3 +174,5 @@ async def _aanswer(wanted: Call, timeout: float) -> object:  # noqa: ASYNC109 - 
             except Exception as error:
                 raise foreign(error, exchange.outcome) from error
             await asyncio.sleep(pause)
+    finally:
+        end(token)

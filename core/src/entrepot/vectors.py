@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from entrepot.capabilities import Metric
 from entrepot.errors import VectorError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -45,8 +45,7 @@ def as_vector(given: ArrayLike, dimension: int | None, name: str) -> Matrix:
     with np.errstate(over="ignore"):
         vector = array.astype(np.float32, copy=False)
     if not np.isfinite(vector).all():
-        msg = f"{name} has a component that is not finite in float32"
-        raise VectorError(msg)
+        raise _not_finite(name)
     return vector
 
 
@@ -56,9 +55,14 @@ def as_query(metric: Metric, given: ArrayLike, dimension: int) -> Matrix:
     Raises:
         VectorError: As `check_vectors`.
     """
-    vector = as_vector(given, dimension, "the query vector")
+    if type(given) is np.ndarray and given.dtype == np.float32 and given.shape == (dimension,):
+        vector: Matrix = given
+    else:
+        vector = as_vector(given, dimension, "the query vector")
     wide = vector.astype(np.float64)
     length = math.sqrt(float(np.dot(wide, wide)))
+    if not math.isfinite(length):
+        raise _not_finite("the query vector")
     if length == 0.0:
         raise _zero("the query vector")
     if metric is Metric.EUCLIDEAN:
@@ -66,6 +70,10 @@ def as_query(metric: Metric, given: ArrayLike, dimension: int) -> Matrix:
     if metric is Metric.DOT and abs(length - 1.0) > NORM_TOLERANCE:
         raise _not_unit("the query vector", length)
     return (wide / length).astype(np.float32)
+
+
+def _not_finite(name: str) -> VectorError:
+    return VectorError(f"{name} has a component that is not finite in float32")
 
 
 def _zero(name: str) -> VectorError:
@@ -78,68 +86,64 @@ def _not_unit(name: str, length: float) -> VectorError:
     return VectorError(msg, hint="normalise the vectors, or use the cosine metric")
 
 
-def check_vectors(
-    metric: Metric, given: Sequence[ArrayLike] | Matrix, dimension: int, name: Name
-) -> NDArray[np.float64]:
-    """Check vectors and return their lengths, float64 of shape (n,).
+def check_vectors(metric: Metric, given: Sequence[ArrayLike] | Matrix, dimension: int, name: Name) -> None:
+    """Check vectors.
 
     Raises:
         VectorError: As `as_vector`; a zero vector, under any metric; under dot, a norm not within
             1e-3 of 1. The message names the vector.
     """
-    norms = np.empty(len(given))
+    for _ in _normalised_parts(metric, given, dimension, name):
+        pass
+
+
+def normalised(metric: Metric, given: Sequence[ArrayLike] | Matrix, dimension: int, name: Name) -> Matrix:
+    """Check vectors and return them as they are stored, float32 (n, d): of unit length under cosine and dot.
+
+    Lengths are computed in float64, and the quotient is rounded once to float32 (D9).
+
+    Raises:
+        VectorError: As `check_vectors`.
+    """
+    stored = np.empty((len(given), dimension), dtype=np.float32)
+    for start, part in _normalised_parts(metric, given, dimension, name):
+        stored[start : start + len(part)] = part
+    return stored
+
+
+def _normalised_parts(
+    metric: Metric, given: Sequence[ArrayLike] | Matrix, dimension: int, name: Name
+) -> Iterator[tuple[int, NDArray[np.floating]]]:
     for start in range(0, len(given), _ROWS_AT_ONCE):
         part = _stacked(given[start : start + _ROWS_AT_ONCE], dimension, name, start)
         wide = part.astype(np.float64)
         lengths = np.sqrt(np.einsum("ij,ij->i", wide, wide))
-        norms[start : start + len(part)] = lengths
         if not np.isfinite(lengths).all():
-            row = start + int(np.flatnonzero(~np.isfinite(lengths))[0])
-            msg = f"{name(row)} has a component that is not finite in float32"
-            raise VectorError(msg)
+            raise _not_finite(name(start + int(np.flatnonzero(~np.isfinite(lengths))[0])))
         if not lengths.all():
             raise _zero(name(start + int(np.flatnonzero(lengths == 0.0)[0])))
-    if metric is Metric.DOT:
-        off = np.flatnonzero(np.abs(norms - 1.0) > NORM_TOLERANCE)
-        if off.size:
-            raise _not_unit(name(int(off[0])), float(norms[off[0]]))
-    return norms
-
-
-def stored_vectors(
-    metric: Metric, given: Sequence[ArrayLike] | Matrix, norms: NDArray[np.float64], dimension: int
-) -> Matrix:
-    """Return checked vectors as they are stored, float32 (n, d): of unit length under cosine and dot (D9).
-
-    Lengths are computed in float64, and the quotient is rounded once to float32.
-    """
-    stored = np.empty((len(given), dimension), dtype=np.float32)
-    for start in range(0, len(given), _ROWS_AT_ONCE):
-        part = _stacked(given[start : start + _ROWS_AT_ONCE], dimension, str, start)
         if metric is Metric.EUCLIDEAN:
-            stored[start : start + len(part)] = part
-        else:
-            stored[start : start + len(part)] = part / norms[start : start + len(part), None]
-    return stored
-
-
-def normalised(metric: Metric, matrix: Matrix, name: Name) -> Matrix:
-    """Check vectors (n, d) and return them as they are stored; see `check_vectors` and `stored_vectors`."""
-    norms = check_vectors(metric, matrix, matrix.shape[1], name)
-    return stored_vectors(metric, matrix, norms, matrix.shape[1])
+            yield start, part
+            continue
+        if metric is Metric.DOT:
+            off = np.flatnonzero(np.abs(lengths - 1.0) > NORM_TOLERANCE)
+            if off.size:
+                raise _not_unit(name(start + int(off[0])), float(lengths[off[0]]))
+        wide /= lengths[:, None]
+        yield start, wide
 
 
 def _stacked(part: Sequence[ArrayLike] | Matrix, dimension: int, name: Name, start: int) -> Matrix:
     """Return some vectors as one float32 matrix (n, d), each checked for its shape and type."""
     if isinstance(part, np.ndarray):
         return part
-    if all(type(vector) is np.ndarray for vector in part):
+    try:
         # The common case at the speed of one copy: float32 arrays of the right length.
-        arrays: list[NDArray[Any]] = list(map(np.asarray, part))
-        if {array.ndim for array in arrays} == {1} and {len(array) for array in arrays} == {dimension}:
-            flat = np.concatenate(arrays)
-            if flat.dtype == np.float32:
-                return flat.reshape(-1, dimension)
+        flat: NDArray[Any] = np.concatenate(part)
+    except ValueError:
+        flat = np.empty(0)
+    if flat.dtype == np.float32 and flat.ndim == 1 and set(map(len, cast("list[Any]", part))) == {dimension}:
+        return flat.reshape(-1, dimension)
     return np.stack(
         [as_vector(vector, dimension, name(start + row)) for row, vector in enumerate(part)],
     )

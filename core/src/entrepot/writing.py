@@ -25,7 +25,7 @@ from entrepot.observation import note
 from entrepot.records import CollectionInfo, IfExists, Record
 from entrepot.search import check_ids
 from entrepot.steps import ask, call, tell, tell_once, work
-from entrepot.vectors import as_vector, check_vectors, normalised, stored_vectors
+from entrepot.vectors import as_vector, check_vectors, normalised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -61,7 +61,7 @@ class Writing(VectorStoreHooks):
         note(documents=len(ids))
         drafts = self._admit(drafts)
         info, is_new = yield from self._destination(drafts)
-        norms = yield from self._check_own_vectors(drafts, info)
+        own = yield from self._check_own_vectors(drafts, info)
         yield from self._check_texts(drafts)
         if is_new:
             yield from tell(self._create, self._acreate, info)
@@ -72,9 +72,7 @@ class Writing(VectorStoreHooks):
             part = drafts.part(start, start + size)
             try:
                 embeddings = yield from self._embeddings(part, info)
-                records = yield from _hastily(
-                    len(part.ids), _records, part, norms[start : start + size], embeddings, info
-                )
+                records = yield from _hastily(len(part.ids), _records, part, own, embeddings, info)
                 marker = yield from self._store(records, if_exists)
             except Exception as error:
                 if isinstance(error, EntrepotError) and start == 0 and error.outcome == "not_done":
@@ -141,29 +139,18 @@ class Writing(VectorStoreHooks):
         metric = self._wanted_metric or Metric.COSINE
         return CollectionInfo(name=self.collection, dimension=dimension, metric=metric, model=model)
 
-    def _check_own_vectors(self, drafts: Drafts, info: CollectionInfo) -> Steps[NDArray[np.float64]]:
+    def _check_own_vectors(self, drafts: Drafts, info: CollectionInfo) -> Steps[NDArray[np.float32] | None]:
         """Check the vectors that documents brought, all before anything is sent (D6).
 
         Returns:
-            The length of each document's vector, float64 of shape (n,); 0 where it brought none.
+            The vectors as they are stored, if one sub-batch holds all documents; else None, and
+            each sub-batch normalises its own.
         """
-        rows = [row for row, vector in enumerate(drafts.vectors) if vector is not None]
-        if not rows:
-            return np.zeros(len(drafts.ids))
-
-        def checked() -> NDArray[np.float64]:
-            given = drafts.vectors if len(rows) == len(drafts.ids) else [drafts.vectors[row] for row in rows]
-            lengths = check_vectors(
-                info.metric,
-                given,
-                info.dimension,
-                lambda place: f"the vector of document {drafts.ids[rows[place]]!r}",
-            )
-            norms = np.zeros(len(drafts.ids))
-            norms[rows] = lengths
-            return norms
-
-        return (yield from _hastily(len(rows), checked))
+        if all(vector is None for vector in drafts.vectors):
+            return None
+        once = len(drafts.ids) <= self.capabilities.limits.write_batch
+        function = _own_vectors if once else _check_all
+        return (yield from _hastily(len(drafts.ids), function, drafts, info))
 
     def _check_texts(self, drafts: Drafts) -> Steps[None]:
         """Refuse texts that the model does not take, all before anything is sent (D6)."""
@@ -258,27 +245,57 @@ def _texts(drafts: Drafts) -> tuple[list[str], list[str]]:
     return texts, labels
 
 
+def _own_vectors(drafts: Drafts, info: CollectionInfo) -> NDArray[np.float32]:
+    """Return the vectors that documents brought, as they are stored, in their order (D9)."""
+    rows = [row for row, vector in enumerate(drafts.vectors) if vector is not None]
+    given = drafts.vectors if len(rows) == len(drafts.ids) else [drafts.vectors[row] for row in rows]
+    return normalised(
+        info.metric,
+        given,
+        info.dimension,
+        lambda place: f"the vector of document {drafts.ids[rows[place]]!r}",
+    )
+
+
+def _check_all(drafts: Drafts, info: CollectionInfo) -> None:
+    rows = [row for row, vector in enumerate(drafts.vectors) if vector is not None]
+    given = [drafts.vectors[row] for row in rows]
+    check_vectors(
+        info.metric,
+        given,
+        info.dimension,
+        lambda place: f"the vector of document {drafts.ids[rows[place]]!r}",
+    )
+
+
 def _records(
-    part: Drafts, norms: NDArray[np.float64], embeddings: NDArray[np.float32] | None, info: CollectionInfo
+    part: Drafts,
+    own: NDArray[np.float32] | None,
+    embeddings: NDArray[np.float32] | None,
+    info: CollectionInfo,
 ) -> list[Record]:
-    """Return documents with their vectors, normalised as they are stored (D9)."""
+    """Return documents with their vectors as they are stored."""
     if embeddings is None:
-        matrix = stored_vectors(info.metric, part.vectors, norms, info.dimension)
+        matrix = _own_vectors(part, info) if own is None else own
     else:
         embedded = [row for row, text in enumerate(part.embed) if text is not None]
-        unit = normalised(
-            info.metric, embeddings, lambda place: f"the embedding of document {part.ids[embedded[place]]!r}"
+        matrix = normalised(
+            info.metric,
+            embeddings,
+            info.dimension,
+            lambda place: f"the embedding of document {part.ids[embedded[place]]!r}",
         )
-        if len(embedded) == len(part.ids):
-            matrix = unit
-        else:
-            own = [row for row, text in enumerate(part.embed) if text is None]
-            matrix = np.empty((len(part.ids), info.dimension), dtype=np.float32)
-            matrix[embedded] = unit
-            brought = [part.vectors[row] for row in own]
-            matrix[own] = stored_vectors(info.metric, brought, norms[own], info.dimension)
+        if len(embedded) < len(part.ids):
+            both = np.empty((len(part.ids), info.dimension), dtype=np.float32)
+            both[embedded] = matrix
+            brought = [row for row, text in enumerate(part.embed) if text is None]
+            both[brought] = _own_vectors(part, info) if own is None else own
+            matrix = both
     columns = zip(part.ids, part.texts, part.metadata, part.encoded, matrix, strict=True)
-    return list(map(Record._make, columns))
+    new: Callable[..., Record] = (
+        tuple.__new__
+    )  # what Record(*values) does in the end, without a call for each
+    return [new(Record, values) for values in columns]
 
 
 def _batch_error(ids: Sequence[str], start: int, size: int, error: Exception) -> BatchError:

@@ -222,10 +222,9 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
         asked = {"name": conversation_id.encode(), "now": self._now()}
         with self._session() as connection:
             if last is None:
-                return list(connection.execute(schema.read_all, asked).scalars())
-            newest = list(connection.execute(schema.read_last, {**asked, "last": last}).scalars())
-        newest.reverse()
-        return newest
+                return list(connection.execute(schema.read_all, asked).scalars().all())
+            newest = connection.execute(schema.read_last, {**asked, "last": last}).scalars().all()
+        return list(reversed(newest))
 
     def _latest(self, conversation_id: str, role: Role) -> bytes | None:
         asked = {"name": conversation_id.encode(), "now": self._now(), "role": schema.ROLES[role]}

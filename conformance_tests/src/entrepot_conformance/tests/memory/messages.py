@@ -32,7 +32,7 @@ ODD_TEXTS: Final = [
     "'; DROP TABLE messages; --",
     "\u0001\u001f\u007f\u0085\u2028\u2029\ufeff",
     "e\u0301 \u00e9 \uff21 \ufb01",  # not normalised
-    "Straße STRASSE İstanbul ıI",
+    "Straße STRASSE İstanbul \u0131I",
     "Привет, 世界 مرحبا \u202egnp.exe",
     "😀👨‍👩‍👧‍👦 \U0010ffff \uffff \ue000",
     "x" * 20_000,
@@ -46,7 +46,11 @@ ODD_METADATA: Final[list[dict[str, Any]]] = [
     {"null": None, "true": True, "false": False, "one": 1, "float one": 1.0, "zero": -0.0, "text": "1"},
     {"big": 2**63 - 1, "small": -(2**63), "beyond doubles": 2**53 + 1, "tiny": 5e-324, "huge": 1.7e308},
     {"empty": {"list": [], "object": {}, "text": ""}, "mixed": [1, 1.0, True, None, "1", [[]], {"a": [{}]}]},
-    {"when": NOON, "nested": [{"when": NOON.replace(microsecond=0)}], "year one": datetime(1, 1, 1, tzinfo=UTC)},
+    {
+        "when": NOON,
+        "nested": [{"when": NOON.replace(microsecond=0)}],
+        "year one": datetime(1, 1, 1, tzinfo=UTC),
+    },
     {"$datetime": "not one", "$object": {"$datetime": "2026-01-31"}, "a": {"$x": 1, "b": {"$object": 1}}},
     {"": "empty key", " ": 1, "a.b": 2, "a'\"`\\": 3, "ключ": 4, "😀": 5, "k" * 600: 6},
     {f"key {number}": {"number": number, "text": ODD_TEXTS[number % len(ODD_TEXTS)]} for number in range(30)},
@@ -92,7 +96,7 @@ ODD_IDS: Final = [
     "İ",
     "i",
     "I",
-    "ı",
+    "\u0131",  # the i without a dot
     "日本語",
     "😀",
     "\U0010ffff",
@@ -111,8 +115,12 @@ def exchange(name: str) -> list[Message]:
     """Return a whole turn: question, call of a tool, its answer, answer."""
     return [
         UserMessage(f"question {name}", id=f"{name} question"),
-        AssistantMessage(id=f"{name} call", tool_calls=(ToolCall(f"{name} 1", "weather", '{"city" :"Sofia"}'),)),
-        ToolResponseMessage(id=f"{name} response", responses=(ToolResponse(f"{name} 1", "weather", "sunny"),)),
+        AssistantMessage(
+            id=f"{name} call", tool_calls=(ToolCall(f"{name} 1", "weather", '{"city" :"Sofia"}'),)
+        ),
+        ToolResponseMessage(
+            id=f"{name} response", responses=(ToolResponse(f"{name} 1", "weather", "sunny"),)
+        ),
         AssistantMessage(f"answer {name}", id=f"{name} answer"),
     ]
 
@@ -120,8 +128,8 @@ def exchange(name: str) -> list[Message]:
 def every_kind() -> list[Message]:
     """Return messages of every kind with everything that a message can hold (M2)."""
     media = (
-        Media("image/png", data=bytes(range(256)), name="a b.png"),
-        Media("audio/wav", url="https://example.com/a%20b.wav?x=1&y=ä"),
+        Media(mime_type="image/png", data=bytes(range(256)), name="a b.png"),
+        Media(mime_type="audio/wav", url="https://example.com/a%20b.wav?x=1&y=ä"),
     )
     calls = (
         ToolCall("call 1", "weather", '{ "city":"Sofia",\n "days" : 1.50 , "x": [] }'),

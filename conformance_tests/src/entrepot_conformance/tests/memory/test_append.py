@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from entrepot import UserMessage
@@ -37,7 +38,7 @@ def test_concurrent_writers_lose_and_split_nothing(memories: Memories) -> None:
         for number in range(BATCHES):
             memory.append("c", batch(me, number, SIZE))
 
-    at_once(*(lambda me=me: writer(me) for me in range(WRITERS)))
+    at_once(*(partial(writer, me) for me in range(WRITERS)))
     check_interleaving(memory.messages("c"))
     assert memory.conversation_ids().items == ["c"]
 
@@ -65,7 +66,7 @@ def test_writers_with_objects_of_their_own_lose_nothing(memories: Memories) -> N
         for number in range(BATCHES):
             memory.append("c", batch(me, number, SIZE))
 
-    at_once(*(lambda me=me, memory=memory: writer(me, memory) for me, memory in enumerate(opened)))
+    at_once(*(partial(writer, me, memory) for me, memory in enumerate(opened)))
     if memories.spec.shared:
         for memory in opened:
             check_interleaving(memory.messages("c"))
@@ -84,7 +85,7 @@ def test_writers_of_many_conversations_do_not_mix_them(memories: Memories) -> No
         for number in range(BATCHES):
             memory.append(f"c{(me + number) % 5}", batch(me, number, SIZE))
 
-    at_once(*(lambda me=me: writer(me) for me in range(WRITERS)))
+    at_once(*(partial(writer, me) for me in range(WRITERS)))
     for place in range(5):
         read = ids(memory.messages(f"c{place}"))
         expected = [
@@ -140,7 +141,7 @@ def test_one_batch_sent_by_many_at_once_is_stored_once(memories: Memories) -> No
     memory = memories()
     for number in range(8):
         sent = batch("same", number)
-        at_once(*(lambda sent=sent: memory.append("c", sent) for _ in range(6)))
+        at_once(*(partial(memory.append, "c", sent) for _ in range(6)))
     assert ids(memory.messages("c")) == [name for number in range(8) for name in ids(batch("same", number))]
 
 
@@ -148,7 +149,7 @@ def test_the_first_appends_of_a_conversation_may_come_at_once(memories: Memories
     # M3: none of them makes a conversation that hides the other's
     memory = memories()
     for number in range(8):
-        at_once(*(lambda me=me, number=number: memory.append(f"c{number}", batch(me, 0)) for me in range(4)))
+        at_once(*(partial(memory.append, f"c{number}", batch(me, 0)) for me in range(4)))
         assert len(memory.messages(f"c{number}")) == 4 * 3
     assert sorted(memory.conversation_ids().items) == [f"c{number}" for number in range(8)]
 
@@ -161,10 +162,4 @@ def test_appending_nothing_makes_no_conversation(memories: Memories) -> None:
     assert memory.conversation_ids().items == []
     memory.append("c", batch("a", 0))
     memory.append("c", [])
-    assert memory.messages("c") == batch_as_read(memory)
-
-
-def batch_as_read(memory: ChatMemoryRepository) -> list[Message]:
-    read = memory.messages("c")
-    assert ids(read) == ids(batch("a", 0))
-    return read
+    assert ids(memory.messages("c")) == ids(batch("a", 0))

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from entrepot_conformance.endpoints import Memories
 
 
-def listed(memory: ChatMemoryRepository, limit: int, between: Callable[[], object] = lambda: None) -> list[str]:
+def listed(
+    memory: ChatMemoryRepository, limit: int, between: Callable[[], object] = lambda: None
+) -> list[str]:
     """Return all ids, page by page."""
     found: list[str] = []
     cursor: str | None = None

@@ -8,6 +8,7 @@ expired it must not; readings in between may say either.
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from entrepot import ChatMemoryRepository
     from entrepot_conformance.endpoints import Memories
 
-TTL = 0.4
+TTL = 0.25
 SLACK = 0.5
 """Seconds by which an engine's clock may be coarse."""
 
@@ -98,9 +99,9 @@ def test_an_expired_conversation_begins_anew(memories: Memories) -> None:
         return
     old = batch("old", 0, size=5)
     for operation in (memory.append, memory.replace):
-        Write(lambda operation=operation: operation("c", old)).until_gone(lambda: memory.messages("c"))
+        Write(partial(operation, "c", old)).until_gone(lambda: memory.messages("c"))
         again = [old[3], *batch("new", 0)]
-        write = Write(lambda operation=operation, again=again: operation("c", again))
+        write = Write(partial(operation, "c", again))
         read = memory.messages("c")
         assert ids(read) == ids(again) or time.monotonic() > write.began + TTL
         write.until_gone(lambda: memory.messages("c"))
@@ -125,7 +126,7 @@ def test_each_write_starts_the_time_anew(memories: Memories, how: str) -> None:
 
     latest = Write(lambda: memory.append("c", first))
     began, number, in_time = latest.began, 1, 0
-    while time.monotonic() < began + 2 * TTL:
+    while time.monotonic() < began + 1.6 * TTL:
         # Where this thread was held up for so long that it may have expired, there is nothing to say.
         in_time += latest.is_there(lambda: memory.messages("c"))
         try:

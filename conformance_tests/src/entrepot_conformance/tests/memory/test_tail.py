@@ -63,7 +63,11 @@ def test_the_newest_of_a_role(memories: Memories) -> None:
 def test_the_newest_of_a_role_after_changes(memories: Memories) -> None:
     # M4, W2
     memory = memories()
-    written: list[Message] = [SystemMessage("1", id="1"), UserMessage("2", id="2"), SystemMessage("3", id="3")]
+    written: list[Message] = [
+        SystemMessage("1", id="1"),
+        UserMessage("2", id="2"),
+        SystemMessage("3", id="3"),
+    ]
     memory.append("c", written)
     memory.truncate("c", after="2")
     assert memory.latest("c", "system") == written[0]

@@ -30,29 +30,54 @@ ABSENT: Final = -1
 """The code of a row that lacks the key, or holds an empty list (F1)."""
 LISTED: Final = -2
 """The code of a row that holds a list; its elements stand in the side table."""
-_UNSORTED: Final = 64
-"""Distinct values that may wait before the sorted order is made anew; a quarter of the sorted ones may, too."""
+_FEW: Final = 1024
+"""Distinct values that are sorted anew whenever one is added; of more, a quarter may wait unsorted."""
+_UNRANKED: Final = -1
 
 
 class _Sorted:
-    """The distinct values of one kind, sorted, with their codes."""
+    """The distinct values of one kind, sorted, and the rank of each code of the key among them."""
 
-    __slots__ = ("codes", "values")
+    __slots__ = ("codes", "rank_of_code", "rows", "values")
 
-    def __init__(self, pairs: Iterable[tuple[Any, int]]) -> None:
+    def __init__(self, pairs: Iterable[tuple[Any, int]], codes: int) -> None:
         ordered = sorted(pairs)
         self.values = [value for value, _ in ordered]
         self.codes = np.array([code for _, code in ordered], dtype=np.intp)
+        # Two more places, for ABSENT and LISTED, which index from the end.
+        self.rank_of_code = np.full(codes + 2, _UNRANKED, dtype=np.int32)
+        self.rank_of_code[self.codes] = np.arange(len(ordered), dtype=np.int32)
+        self.rows = np.empty(0, dtype=np.int32)
+
+    def bound(self, op: FilterOp, operand: Any) -> int:
+        """Return the rank below which values satisfy LT or LTE, and from which on they satisfy GT or GTE."""
+        find = bisect_left if op in (FilterOp.LT, FilterOp.GTE) else bisect_right
+        return find(self.values, operand)
 
     def where(self, op: FilterOp, operand: Any) -> NDArray[np.intp]:
         """Return the codes of the values for which ``value op operand`` holds."""
-        if op is FilterOp.LT:
-            return self.codes[: bisect_left(self.values, operand)]
-        if op is FilterOp.LTE:
-            return self.codes[: bisect_right(self.values, operand)]
-        if op is FilterOp.GT:
-            return self.codes[bisect_right(self.values, operand) :]
-        return self.codes[bisect_left(self.values, operand) :]
+        bound = self.bound(op, operand)
+        return self.codes[:bound] if op in _BELOW else self.codes[bound:]
+
+    def holds(self, op: FilterOp, operand: Any, ranks: NDArray[np.int32]) -> Mask:
+        """Return for which ranks the comparison holds; never for `_UNRANKED`."""
+        bound = self.bound(op, operand)
+        if op in _BELOW:
+            # Read as unsigned, the rank of what is not of this kind is larger than any.
+            below: Mask = ranks.view(np.uint32) < np.uint32(bound)
+            return below
+        above: Mask = ranks >= bound
+        return above
+
+    def ranks_of(self, codes: NDArray[np.intp]) -> NDArray[np.int32]:
+        """Return the rank of each row, kept for the next question."""
+        known = self.rows.size
+        if known < codes.size:
+            self.rows = np.concatenate([self.rows, self.rank_of_code[codes[known:]]])
+        return self.rows[: codes.size]
+
+
+_BELOW: Final = (FilterOp.LT, FilterOp.LTE)
 
 
 class Column:
@@ -116,15 +141,33 @@ class Column:
             if self._list_rows:
                 rows, listed = self._lists(count)
                 found[rows[listed == code]] = True
+        elif leaf.op is not FilterOp.IN and self._is_sorted():
+            found = self._in_range(leaf, codes)
         else:
-            # Two more places, for ABSENT and LISTED, which index from the end.
             hit = np.zeros(len(self._values) + 2, dtype=np.bool_)
             hit[self._holding(leaf)] = True
-            found = hit.take(codes, mode="wrap")
+            found = hit[codes]
             if self._list_rows:
                 rows, listed = self._lists(count)
                 found[rows[hit[listed]]] = True
         return np.logical_not(found, out=found) if leaf.negated else found
+
+    def _in_range(self, leaf: Leaf, codes: NDArray[np.intp]) -> Mask:
+        ordered = self._sorted.get(kind_of(cast("Scalar", leaf.value)))
+        if ordered is None:
+            return np.zeros(codes.size, dtype=np.bool_)
+        found = ordered.holds(leaf.op, leaf.value, ordered.ranks_of(codes))
+        if self._list_rows:
+            rows, listed = self._lists(codes.size)
+            found[rows[ordered.holds(leaf.op, leaf.value, ordered.rank_of_code[listed])]] = True
+        return found
+
+    def _is_sorted(self) -> bool:
+        """Whether all distinct values are in sorted order, which is made anew if that is due."""
+        size, known = len(self._values), self._sorted_count
+        if known < size and (size <= _FEW or size - known > known // 4):
+            self._sort()
+        return self._sorted_count == size
 
     def _holding(self, leaf: Leaf) -> NDArray[np.intp]:
         """Return the codes of the distinct values that satisfy an IN or a range."""
@@ -133,8 +176,6 @@ class Column:
             found = (self._code_of.get(typed) for typed in wanted)
             return np.array([code for code in found if code is not None], dtype=np.intp)
         kind = kind_of(cast("Scalar", leaf.value))
-        if len(self._values) - self._sorted_count > max(_UNSORTED, self._sorted_count // 4):
-            self._sort()
         new = [
             code
             for code in range(self._sorted_count, len(self._values))
@@ -149,8 +190,9 @@ class Column:
         pairs: dict[str, list[tuple[Scalar, int]]] = {}
         for code, (kind, value) in enumerate(self._values):
             pairs.setdefault(kind, []).append((value, code))
-        self._sorted = {kind: _Sorted(values) for kind, values in pairs.items() if kind != "bool"}
-        self._sorted_count = len(self._values)
+        size = len(self._values)
+        self._sorted = {kind: _Sorted(values, size) for kind, values in pairs.items() if kind != "bool"}
+        self._sorted_count = size
 
     def _lists(self, count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         if self._list_arrays is None:
@@ -162,8 +204,9 @@ class Column:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the codes; the distinct values are not counted."""
-        return self._codes.nbytes + 16 * len(self._list_rows)
+        """Bytes of codes and ranks; the distinct values are not counted."""
+        ranks = sum(ordered.rows.nbytes for ordered in self._sorted.values())
+        return self._codes.nbytes + ranks + 16 * len(self._list_rows)
 
 
 def _compare(op: FilterOp, value: Any, operand: Any) -> bool:
