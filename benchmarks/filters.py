@@ -41,7 +41,11 @@ def _columns() -> Line:
         ep.Document(
             None,
             id=str(row),
-            metadata={"country": countries[country[row]], "year": int(year[row]), "price": float(price[row])},
+            metadata={
+                "country": countries[int(country[row])],
+                "year": int(year[row]),
+                "price": float(price[row]),
+            },
             vector=[1.0, 1.0],
         )
         for row in range(ROWS)

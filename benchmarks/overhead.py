@@ -1,3 +1,4 @@
+# ruff: noqa: ARG002 - a driver that answers at once looks at nothing
 """What the core adds to a driver's own work, and what it costs to have it: import time and packages."""
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def _import() -> Line:
 
 def _packages(name: str, seen: set[str] | None = None) -> set[str]:
     """Return what installing a distribution without extras brings, itself included."""
-    found = seen if seen is not None else set()
+    found: set[str] = seen if seen is not None else set()
     found.add(name)
     for text in requires(name) or []:
         requirement = Requirement(text)

@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 GROUPS = ("filters", "overhead", "memory", "stores")
-ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
+ONE_THREAD = dict.fromkeys(
+    ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
+)
 ROOT = Path(__file__).resolve().parent.parent
 
 

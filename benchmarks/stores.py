@@ -69,7 +69,6 @@ def lines() -> Iterator[Line]:
     yield from _searches(store, vectors, queries)
     store.close()
     yield from _durable(prepared)
-    del prepared, store
     yield from _sizes(vectors)
 
 

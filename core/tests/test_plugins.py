@@ -354,3 +354,16 @@ def test_a_distribution_from_outside_is_discovered(tmp_path: Path) -> None:
     assert ended.stdout.splitlines() == ["colour red", "articles 1", "['entrepot-outside 3.2.1']"], (
         ended.stderr
     )
+
+
+# --- classes of plugins -----------------------------------------------------------------------------------
+
+
+def test_a_store_that_takes_a_private_name_of_the_core_is_refused() -> None:
+    from entrepot.hooks import HOOK_NAMES
+
+    with pytest.raises(PluginBrokenError, match=r"'_needs_help'.*core"):
+        type("Clash", (SimpleVectorStore,), {"_needs_help": None})
+    fine = type("Fine", (SimpleVectorStore,), {"_search": None, "_own_helper": None})
+    assert issubclass(fine, SimpleVectorStore)
+    assert all(hasattr(SimpleVectorStore, name) for name in HOOK_NAMES)

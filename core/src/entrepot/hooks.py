@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from entrepot.capabilities import Metric
 from entrepot.completion import MAX_COMPLETION_ROWS
@@ -21,6 +21,7 @@ from entrepot.errors import (
     CollectionMismatchError,
     CollectionNotFoundError,
     ConfigurationError,
+    PluginBrokenError,
     UnsupportedError,
 )
 from entrepot.exchange import DEFAULT_TIMEOUT
@@ -39,6 +40,34 @@ if TYPE_CHECKING:
     from entrepot.records import CollectionInfo, Hit, IfExists, Page, Record, StoredRecord
     from entrepot.search import FilterLike
     from entrepot.steps import Steps
+
+
+_HOOKS: Final = (
+    "open",
+    "close",
+    "describe",
+    "create",
+    "drop",
+    "list_collections",
+    "write",
+    "update",
+    "fetch",
+    "search",
+    "search_batch",
+    "scan",
+    "count",
+    "delete",
+    "delete_unchanged",
+    "write_inside",
+    "update_inside",
+    "delete_inside",
+    "visible",
+    "details",
+)
+HOOK_NAMES: Final = frozenset(
+    {"_converter", *(f"{prefix}{name}" for name in _HOOKS for prefix in ("_", "_a"))}
+)
+"""Every hook of a vector store, with its async twin: the private names that a plugin may define."""
 
 
 class VectorStoreHooks(Resource):
@@ -82,6 +111,21 @@ class VectorStoreHooks(Resource):
         self._may_create = create
         self._allow_other_model = allow_other_model
         self._info: CollectionInfo | None = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Refuse a plugin that would replace something of the core by accident, as private names can."""
+        super().__init_subclass__(**options)
+        if cls.__module__.partition(".")[0] == "entrepot":
+            return
+        for name in vars(cls):
+            private = name.startswith("_") and not name.startswith("__") and name not in HOOK_NAMES
+            if private and any(
+                name in vars(base) for base in cls.__mro__ if base.__module__.startswith("entrepot.")
+            ):
+                msg = f"{cls.__module__}.{cls.__qualname__} defines {name!r}, which the core uses for itself"
+                raise PluginBrokenError(
+                    msg, hint="rename it; the hooks that a plugin may define are in HOOK_NAMES"
+                )
 
     # --- the hooks ------------------------------------------------------------------------------------
 
@@ -195,6 +239,10 @@ class VectorStoreHooks(Resource):
             NotYetVisibleError: Not within the seconds that `entrepot.exchange.remaining` tells.
         """
 
+    def _converter(self) -> AbstractFilterExpressionConverter[Any] | None:
+        """Return the converter of this store, or None if it takes normal forms and is always exact."""
+        return None
+
     def _search_batch(self, queries: Sequence[Query]) -> list[list[Hit]]:
         """Answer several queries; a plugin overrides it where its driver takes them in one call."""
         return [self._search(query) for query in queries]
@@ -265,10 +313,6 @@ class VectorStoreHooks(Resource):
 
     # --- what the operations share ----------------------------------------------------------------------
 
-    def _converter(self) -> AbstractFilterExpressionConverter[Any] | None:
-        """Return the converter of this store, or None if it takes normal forms and is always exact."""
-        return None
-
     @property
     def _target(self) -> str:
         return self.collection
@@ -293,7 +337,7 @@ class VectorStoreHooks(Resource):
     def _scan_steps(self, query: Query, token: str | None, size: int) -> Steps[Page[StoredRecord]]:
         return ask(self._scan, self._ascan, query, token, size)
 
-    def _known(self) -> Steps[CollectionInfo]:
+    def _known_steps(self) -> Steps[CollectionInfo]:
         """Return the collection's record, for reading."""
         if self._info is None:
             info = yield from ask(self._describe, self._adescribe)

@@ -57,15 +57,15 @@ _FUSION_FACTOR: Final = 4
 class Searching(VectorStoreHooks):
     """The reading half of `VectorStore`."""
 
-    def _find(self, requests: Sequence[SearchRequest]) -> Steps[list[list[Document]]]:
+    def _find_steps(self, requests: Sequence[SearchRequest]) -> Steps[list[list[Document]]]:
         """Answer search requests; everything that goes to a model or the engine goes in one call."""
         answers: list[list[Document]] = [[] for _ in requests]
         asked = [(row, self._in_mode(request)) for row, request in enumerate(requests) if request.top_k]
         if not asked:
             return answers
-        info = yield from self._known()
+        info = yield from self._known_steps()
         note(metric=info.metric, dimension=info.dimension)
-        vectors = yield from self._query_vectors([request for _, request in asked], info)
+        vectors = yield from self._query_vector_steps([request for _, request in asked], info)
         queries: list[Query] = []
         spans: list[slice] = []
         for (_, request), vector in zip(asked, vectors, strict=True):
@@ -74,13 +74,13 @@ class Searching(VectorStoreHooks):
             queries += new
         if not queries:
             return answers
-        found = yield from self._hits(queries, info)
+        found = yield from self._hit_steps(queries, info)
         for (row, request), vector, span in zip(asked, vectors, spans, strict=True):
             if span.start != span.stop:
                 answers[row] = _answer(request, found[span], info, vector)
         return answers
 
-    def _hits(self, queries: Sequence[Query], info: CollectionInfo) -> Steps[list[list[Hit]]]:
+    def _hit_steps(self, queries: Sequence[Query], info: CollectionInfo) -> Steps[list[list[Hit]]]:
         """Ask the engine; complete filters that it takes in part (F9), and more hits than it takes (S5)."""
         if len(queries) == 1 and not self._needs_help(queries[0]):
             return [(yield from self._search_steps(queries[0]))]
@@ -101,7 +101,7 @@ class Searching(VectorStoreHooks):
                 note(rows_read=completed.rows)
                 found.append(completed.hits)
             else:
-                found.append((yield from self._lengthened(query, next(plain))))
+                found.append((yield from self._lengthen_steps(query, next(plain))))
         return found
 
     def _needs_help(self, query: Query) -> bool:
@@ -114,9 +114,9 @@ class Searching(VectorStoreHooks):
 
     def _search_steps(self, query: Query) -> Steps[list[Hit]]:
         hits = yield from ask(self._search, self._asearch, query)
-        return (yield from self._lengthened(query, hits))
+        return (yield from self._lengthen_steps(query, hits))
 
-    def _lengthened(self, query: Query, hits: list[Hit]) -> Steps[list[Hit]]:
+    def _lengthen_steps(self, query: Query, hits: list[Hit]) -> Steps[list[Hit]]:
         """Ask again, exactly, where an approximate index may have stopped short (S4)."""
         if (
             self.capabilities.ann
@@ -147,7 +147,7 @@ class Searching(VectorStoreHooks):
             return self.capabilities.fulltext
         return mode is SearchMode.SEMANTIC or self.capabilities.hybrid
 
-    def _query_vectors(
+    def _query_vector_steps(
         self, requests: Sequence[SearchRequest], info: CollectionInfo
     ) -> Steps[list[Vector | None]]:
         """Return the vector of each request, None for FULLTEXT: given, embedded once, or of a stored document (S8)."""
@@ -216,10 +216,10 @@ class Searching(VectorStoreHooks):
             for mode in modes
         ]
 
-    def _read(self, ids: Iterable[str], include: Sequence[Part]) -> Steps[list[Document]]:
+    def _get_steps(self, ids: Iterable[str], include: Sequence[Part]) -> Steps[list[Document]]:
         names = check_ids(ids)
         parts = check_include(include)
-        yield from self._known()
+        yield from self._known_steps()
         if not names:
             return []
         records = yield from ask(self._fetch, self._afetch, tuple(dict.fromkeys(names)), parts)
@@ -227,17 +227,17 @@ class Searching(VectorStoreHooks):
         found = {record.id: record for record in records}
         return [document_of(found[name]) for name in names if name in found]
 
-    def _tally(self, given: FilterLike | None) -> Steps[int]:
+    def _count_steps(self, given: FilterLike | None) -> Steps[int]:
         query = self._query(self._normal(given))
-        yield from self._known()
+        yield from self._known_steps()
         if query.filter is FALSE:
             return 0
         if is_partial(query):
             return len((yield from matching(query, self.max_completion_rows, self._scan_steps)))
         return (yield from ask(self._count, self._acount, query))
 
-    def _page(self, query: Query, token: str | None, size: int) -> Steps[Page[Document]]:
-        yield from self._known()
+    def _page_steps(self, query: Query, token: str | None, size: int) -> Steps[Page[Document]]:
+        yield from self._known_steps()
         if query.filter is FALSE:
             return Page([], None)
         wanted = query

@@ -137,7 +137,7 @@ class VectorStore(Searching, Writing):
             BatchError: The engine or the model failed midway.
             NotYetVisibleError: Written, but not searchable in time.
         """
-        return self._run("add", self._add(documents, if_exists, wait=wait), timeout)
+        return self._run("add", self._add_steps(documents, if_exists, wait=wait), timeout)
 
     async def aadd(
         self,
@@ -148,7 +148,7 @@ class VectorStore(Searching, Writing):
         timeout: float | None = None,  # noqa: ASYNC109 - handed to the driver
     ) -> list[str]:
         """As `add`."""
-        return await self._arun("add", self._add(documents, if_exists, wait=wait), timeout)
+        return await self._arun("add", self._add_steps(documents, if_exists, wait=wait), timeout)
 
     def update(
         self,
@@ -167,7 +167,7 @@ class VectorStore(Searching, Writing):
         Returns:
             The ids that were there, in the order given.
         """
-        return self._run("update", self._change(ids, set, unset))
+        return self._run("update", self._update_steps(ids, set, unset))
 
     async def aupdate(
         self,
@@ -177,7 +177,7 @@ class VectorStore(Searching, Writing):
         unset: Iterable[str] | None = None,
     ) -> list[str]:
         """As `update`."""
-        return await self._arun("update", self._change(ids, set, unset))
+        return await self._arun("update", self._update_steps(ids, set, unset))
 
     def delete(self, ids: Iterable[str] | None = None, *, filter: FilterLike | None = None) -> None:  # noqa: A002
         """Delete documents by id, or all that match a filter (D7).
@@ -188,19 +188,19 @@ class VectorStore(Searching, Writing):
         Raises:
             ArgumentTypeError: Neither or both were given, or a bare string as ids.
         """
-        self._run("delete", self._remove(ids, filter))
+        self._run("delete", self._delete_steps(ids, filter))
 
     async def adelete(self, ids: Iterable[str] | None = None, *, filter: FilterLike | None = None) -> None:  # noqa: A002
         """As `delete`."""
-        await self._arun("delete", self._remove(ids, filter))
+        await self._arun("delete", self._delete_steps(ids, filter))
 
     def delete_all(self) -> None:
         """Delete every document; the collection stays (D7)."""
-        self._run("delete_all", self._empty())
+        self._run("delete_all", self._delete_all_steps())
 
     async def adelete_all(self) -> None:
         """As `delete_all`."""
-        await self._arun("delete_all", self._empty())
+        await self._arun("delete_all", self._delete_all_steps())
 
     # --- reading --------------------------------------------------------------------------------------
 
@@ -211,21 +211,21 @@ class VectorStore(Searching, Writing):
             CollectionNotFoundError: There is no such collection.
             ArgumentTypeError: A bare string instead of a list of ids.
         """
-        return self._run("get", self._read(ids, tuple(include)))
+        return self._run("get", self._get_steps(ids, tuple(include)))
 
     async def aget(
         self, ids: Iterable[str], *, include: Collection[Part] = DEFAULT_INCLUDE
     ) -> list[Document]:
         """As `get`."""
-        return await self._arun("get", self._read(ids, tuple(include)))
+        return await self._arun("get", self._get_steps(ids, tuple(include)))
 
     def count(self, filter: FilterLike | None = None) -> int:  # noqa: A002 - the name users know
         """Return how many documents match, exactly (D7)."""
-        return self._run("count", self._tally(filter))
+        return self._run("count", self._count_steps(filter))
 
     async def acount(self, filter: FilterLike | None = None) -> int:  # noqa: A002 - the name users know
         """As `count`."""
-        return await self._arun("count", self._tally(filter))
+        return await self._arun("count", self._count_steps(filter))
 
     def scan(
         self,
@@ -242,7 +242,7 @@ class VectorStore(Searching, Writing):
         whole batch.
         """
         query = self._scan_query(filter, tuple(include), batch_size)
-        return Scan(lambda at: self._run("scan", self._page(query, at, batch_size)), token)
+        return Scan(lambda at: self._run("scan", self._page_steps(query, at, batch_size)), token)
 
     def ascan(
         self,
@@ -256,7 +256,7 @@ class VectorStore(Searching, Writing):
         query = self._scan_query(filter, tuple(include), batch_size)
 
         async def fetch(at: str | None) -> Page[Document]:
-            return await self._arun("scan", self._page(query, at, batch_size))
+            return await self._arun("scan", self._page_steps(query, at, batch_size))
 
         return AsyncScan(fetch, token)
 
@@ -298,7 +298,9 @@ class VectorStore(Searching, Writing):
         """
         options = _options(top_k, threshold, filter, mode, exact, include, timeout)
         request = as_request(query, options)
-        return self._run("similarity_search", self._find_one(request), request.timeout, **_facts(request))
+        return self._run(
+            "similarity_search", self._search_one_steps(request), request.timeout, **_facts(request)
+        )
 
     async def asimilarity_search(  # noqa: PLR0913 - the options of a search
         self,
@@ -317,18 +319,18 @@ class VectorStore(Searching, Writing):
         options = _options(top_k, threshold, filter, mode, exact, include, timeout)
         request = as_request(query, options)
         return await self._arun(
-            "similarity_search", self._find_one(request), request.timeout, **_facts(request)
+            "similarity_search", self._search_one_steps(request), request.timeout, **_facts(request)
         )
 
     def similarity_search_batch(self, requests: Sequence[str | SearchRequest]) -> list[list[Document]]:
         """Answer several requests; their texts are embedded in one call, each distinct text once (S8)."""
         asked = [as_request(request, {}) for request in requests]
-        return self._run("similarity_search_batch", self._find(asked), _shortest(asked))
+        return self._run("similarity_search_batch", self._find_steps(asked), _shortest(asked))
 
     async def asimilarity_search_batch(self, requests: Sequence[str | SearchRequest]) -> list[list[Document]]:
         """As `similarity_search_batch`."""
         asked = [as_request(request, {}) for request in requests]
-        return await self._arun("similarity_search_batch", self._find(asked), _shortest(asked))
+        return await self._arun("similarity_search_batch", self._find_steps(asked), _shortest(asked))
 
     def as_retriever(self) -> VectorStoreRetriever:
         """Return the read-only half, to hand to code that must not write."""
@@ -379,19 +381,19 @@ class VectorStore(Searching, Writing):
         Raises:
             CollectionMismatchError: It is there with another dimension, metric or model.
         """
-        self._run("create_collection", self._make(dimension))
+        self._run("create_collection", self._create_steps(dimension))
 
     async def acreate_collection(self, *, dimension: int | None = None) -> None:
         """As `create_collection`."""
-        await self._arun("create_collection", self._make(dimension))
+        await self._arun("create_collection", self._create_steps(dimension))
 
     def drop_collection(self) -> None:
         """Remove the collection with everything in it; a missing one is no error."""
-        self._run("drop_collection", self._gone())
+        self._run("drop_collection", self._drop_steps())
 
     async def adrop_collection(self) -> None:
         """As `drop_collection`."""
-        await self._arun("drop_collection", self._gone())
+        await self._arun("drop_collection", self._drop_steps())
 
     def collection_exists(self) -> bool:
         """Whether the collection is there."""
@@ -411,30 +413,30 @@ class VectorStore(Searching, Writing):
 
     def stats(self) -> Stats:
         """Return figures of the collection."""
-        return self._run("stats", self._figures())
+        return self._run("stats", self._stats_steps())
 
     async def astats(self) -> Stats:
         """As `stats`."""
-        return await self._arun("stats", self._figures())
+        return await self._arun("stats", self._stats_steps())
 
     # --- how operations run ---------------------------------------------------------------------------
 
-    def _find_one(self, request: SearchRequest) -> Steps[list[Document]]:
-        (documents,) = yield from self._find([request])
+    def _search_one_steps(self, request: SearchRequest) -> Steps[list[Document]]:
+        (documents,) = yield from self._find_steps([request])
         note(returned=len(documents))
         return documents
 
-    def _empty(self) -> Steps[None]:
-        yield from self._known()
+    def _delete_all_steps(self) -> Steps[None]:
+        yield from self._known_steps()
         yield from tell_once(self._delete, self._adelete, self._query(self._normal(None)))
 
-    def _gone(self) -> Steps[None]:
+    def _drop_steps(self) -> Steps[None]:
         yield from tell(self._drop, self._adrop)
         self._info = None
 
-    def _figures(self) -> Steps[Stats]:
-        info = yield from self._known()
-        count = yield from self._tally(None)
+    def _stats_steps(self) -> Steps[Stats]:
+        info = yield from self._known_steps()
+        count = yield from self._count_steps(None)
         details = yield from ask(self._details, self._adetails)
         return Stats(
             collection=info.name,

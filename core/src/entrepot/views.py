@@ -80,15 +80,15 @@ class View(VectorStore):
 
     # --- writes, guarded --------------------------------------------------------------------------------
 
-    def _store(self, records: Sequence[Record], if_exists: IfExists) -> Steps[object]:
+    def _store_steps(self, records: Sequence[Record], if_exists: IfExists) -> Steps[object]:
         root, scope = self._root, self._scope()
         again = tell_once if if_exists == "error" else tell
         if self._atomic:
             return (yield from again(root._write_inside, root._awrite_inside, records, if_exists, scope))
-        yield from self._refuse_outside([record.id for record in records], scope)
+        yield from self._refuse_outside_steps([record.id for record in records], scope)
         return (yield from again(root._write, root._awrite, records, if_exists))
 
-    def _alter(
+    def _alter_steps(
         self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str]
     ) -> Steps[list[str]]:
         root, scope = self._root, self._scope()
@@ -102,22 +102,22 @@ class View(VectorStore):
             )
         )
 
-    def _discard(self, ids: Sequence[str]) -> Steps[None]:
+    def _discard_steps(self, ids: Sequence[str]) -> Steps[None]:
         root, scope = self._root, self._scope()
         if self._atomic:
             return (yield from tell(root._delete_inside, root._adelete_inside, ids, scope))
-        yield from self._refuse_outside(ids, scope)
+        yield from self._refuse_outside_steps(ids, scope)
         return (yield from tell(root._delete, root._adelete, ids))
 
     @property
     def _atomic(self) -> bool:
         return self.capabilities.conditional_write == "atomic"
 
-    def _refuse_outside(self, ids: Sequence[str], scope: Normal) -> Steps[None]:
+    def _refuse_outside_steps(self, ids: Sequence[str], scope: Normal) -> Steps[None]:
         stored = yield from ask(self._root._fetch, self._root._afetch, ids, _METADATA)
         refuse_outside(stored, scope)
 
-    def _gone(self) -> Steps[None]:
+    def _drop_steps(self) -> Steps[None]:
         yield from ()
         raise _refused("drop the collection")
 

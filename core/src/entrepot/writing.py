@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -46,7 +46,9 @@ _AT_ONCE: Final = 200
 class Writing(VectorStoreHooks):
     """The writing half of `VectorStore`."""
 
-    def _add(self, documents: Iterable[Document], if_exists: IfExists, *, wait: bool) -> Steps[list[str]]:
+    def _add_steps(
+        self, documents: Iterable[Document], if_exists: IfExists, *, wait: bool
+    ) -> Steps[list[str]]:
         if if_exists not in ("replace", "skip", "error"):
             msg = f"if_exists must be 'replace', 'skip' or 'error', not {if_exists!r}"
             raise RequestError(msg)
@@ -60,9 +62,9 @@ class Writing(VectorStoreHooks):
             return []
         note(documents=len(ids))
         drafts = self._admit(drafts)
-        info, is_new = yield from self._destination(drafts)
-        own = yield from self._check_own_vectors(drafts, info)
-        yield from self._check_texts(drafts)
+        info, is_new = yield from self._destination_steps(drafts)
+        own = yield from self._own_vector_steps(drafts, info)
+        yield from self._text_steps(drafts)
         if is_new:
             yield from tell(self._create, self._acreate, info)
             self._info = info
@@ -71,9 +73,9 @@ class Writing(VectorStoreHooks):
         for start in range(0, len(ids), size):
             part = drafts.part(start, start + size)
             try:
-                embeddings = yield from self._embeddings(part, info)
+                embeddings = yield from self._embedding_steps(part, info)
                 records = yield from _hastily(len(part.ids), _records, part, own, embeddings, info)
-                marker = yield from self._store(records, if_exists)
+                marker = yield from self._store_steps(records, if_exists)
             except Exception as error:
                 if isinstance(error, EntrepotError) and start == 0 and error.outcome == "not_done":
                     raise
@@ -88,20 +90,20 @@ class Writing(VectorStoreHooks):
         """Return the drafts as they will be stored."""
         return drafts
 
-    def _store(self, records: Sequence[Record], if_exists: IfExists) -> Steps[object]:
+    def _store_steps(self, records: Sequence[Record], if_exists: IfExists) -> Steps[object]:
         # A second try under "error" would find what the first one may have written.
         again = tell_once if if_exists == "error" else tell
         return again(self._write, self._awrite, records, if_exists)
 
-    def _alter(
+    def _alter_steps(
         self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str]
     ) -> Steps[list[str]]:
         return tell(self._update, self._aupdate, ids, changes, unset)
 
-    def _discard(self, ids: Sequence[str]) -> Steps[None]:
+    def _discard_steps(self, ids: Sequence[str]) -> Steps[None]:
         return tell(self._delete, self._adelete, ids)
 
-    def _destination(self, drafts: Drafts) -> Steps[tuple[CollectionInfo, bool]]:
+    def _destination_steps(self, drafts: Drafts) -> Steps[tuple[CollectionInfo, bool]]:
         """Return the record of the collection to write to, and whether it is still to be made (D5)."""
         if self._info is not None:
             return self._info, False
@@ -114,10 +116,10 @@ class Writing(VectorStoreHooks):
             msg = f"there is no collection {self.collection!r}, and the store was opened with create=False"
             raise CollectionNotFoundError(msg)
         given = next((vector for vector in drafts.vectors if vector is not None), None)
-        dimension = yield from self._new_dimension(given)
+        dimension = yield from self._dimension_steps(given)
         return self._new_info(dimension), True
 
-    def _new_dimension(self, vector: ArrayLike | None) -> Steps[int]:
+    def _dimension_steps(self, vector: ArrayLike | None) -> Steps[int]:
         if self._wanted_dimension is not None:
             return self._wanted_dimension
         model = self.embedding
@@ -139,7 +141,7 @@ class Writing(VectorStoreHooks):
         metric = self._wanted_metric or Metric.COSINE
         return CollectionInfo(name=self.collection, dimension=dimension, metric=metric, model=model)
 
-    def _check_own_vectors(self, drafts: Drafts, info: CollectionInfo) -> Steps[NDArray[np.float32] | None]:
+    def _own_vector_steps(self, drafts: Drafts, info: CollectionInfo) -> Steps[NDArray[np.float32] | None]:
         """Check the vectors that documents brought, all before anything is sent (D6).
 
         Returns:
@@ -152,7 +154,7 @@ class Writing(VectorStoreHooks):
         function = _own_vectors if once else _check_all
         return (yield from _hastily(len(drafts.ids), function, drafts, info))
 
-    def _check_texts(self, drafts: Drafts) -> Steps[None]:
+    def _text_steps(self, drafts: Drafts) -> Steps[None]:
         """Refuse texts that the model does not take, all before anything is sent (D6)."""
         rows = [row for row, text in enumerate(drafts.embed) if text is not None]
         if not rows:
@@ -168,7 +170,7 @@ class Writing(VectorStoreHooks):
             texts, labels = _texts(drafts)
             yield from work(strategy.batches, texts, labels)
 
-    def _embeddings(self, part: Drafts, info: CollectionInfo) -> Steps[NDArray[np.float32] | None]:
+    def _embedding_steps(self, part: Drafts, info: CollectionInfo) -> Steps[NDArray[np.float32] | None]:
         """Return the embeddings of the documents that brought no vector, in their order."""
         if self.embedding is None or all(text is None for text in part.embed):
             return None
@@ -185,7 +187,7 @@ class Writing(VectorStoreHooks):
             )
         )
 
-    def _change(
+    def _update_steps(
         self, ids: Iterable[str], changes: Mapping[str, Any] | None, unset: Iterable[str] | None
     ) -> Steps[list[str]]:
         names = check_ids(ids)
@@ -196,33 +198,33 @@ class Writing(VectorStoreHooks):
         if both:
             msg = f"the key {both[0]!r} is to be set and unset at once"
             raise RequestError(msg)
-        yield from self._known()
+        yield from self._known_steps()
         if not names or not (clean or removed):
             return []
-        return (yield from self._alter(names, clean, removed))
+        return (yield from self._alter_steps(names, clean, removed))
 
-    def _remove(self, ids: Iterable[str] | None, given: FilterLike | None) -> Steps[None]:
+    def _delete_steps(self, ids: Iterable[str] | None, given: FilterLike | None) -> Steps[None]:
         if (ids is None) == (given is None):
             msg = "delete takes either ids or a filter"
             raise ArgumentTypeError(msg, hint="delete_all() empties the collection")
         if ids is not None:
             names = check_ids(ids)
-            yield from self._known()
+            yield from self._known_steps()
             if names:
-                yield from self._discard(tuple(dict.fromkeys(names)))
+                yield from self._discard_steps(tuple(dict.fromkeys(names)))
             return
         query = self._query(self._normal(given))
-        yield from self._known()
+        yield from self._known_steps()
         if is_partial(query):
             found = yield from matching(query, self.max_completion_rows, self._scan_steps)
             yield from tell(self._delete_unchanged, self._adelete_unchanged, found)
         elif query.filter is not FALSE:
             yield from tell_once(self._delete, self._adelete, query)
 
-    def _make(self, dimension: int | None) -> Steps[None]:
+    def _create_steps(self, dimension: int | None) -> Steps[None]:
         info = yield from ask(self._describe, self._adescribe)
         if info is None:
-            wanted = dimension if dimension is not None else (yield from self._new_dimension(None))
+            wanted = dimension if dimension is not None else (yield from self._dimension_steps(None))
             info = self._new_info(wanted)
             yield from tell(self._create, self._acreate, info)
         self._accept(info)
@@ -292,9 +294,8 @@ def _records(
             both[brought] = _own_vectors(part, info) if own is None else own
             matrix = both
     columns = zip(part.ids, part.texts, part.metadata, part.encoded, matrix, strict=True)
-    new: Callable[..., Record] = (
-        tuple.__new__
-    )  # what Record(*values) does in the end, without a call for each
+    # What Record(*values) does in the end, without a call for each.
+    new = cast("Callable[[type[Record], object], Record]", cast("Any", tuple).__new__)
     return [new(Record, values) for values in columns]
 
 
