@@ -8,6 +8,7 @@ values of their kind with Python's own comparison, which is exact for int agains
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -89,8 +90,8 @@ class Column:
         self._filled = 0
         self._code_of: dict[tuple[str, Scalar], int] = {}
         self._values: list[tuple[str, Scalar]] = []
-        self._list_rows: list[int] = []
-        self._list_codes: list[int] = []
+        self._list_rows = array("q")
+        self._list_codes = array("q")
         self._list_arrays: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None
         self._sorted: dict[str, _Sorted] = {}
         self._sorted_count = 0

@@ -54,11 +54,11 @@ class Collection:
         if self.rows.wasteful:
             self._compact()
 
-    def _apply(self, new: NewRows | None, deleted: Sequence[str]) -> None:
+    def _apply(self, new: NewRows | None, deleted: Sequence[str], *, keep: bool = False) -> None:
         if deleted:
             self.rows.kill(self.rows.find(deleted))
         if new is not None and len(new.ids):
-            self.rows.append(new)
+            self.rows.append(new, keep=keep)
 
     def _compact(self) -> None:
         rows = self.rows.compacted()
@@ -78,7 +78,7 @@ class Collection:
             self._sequence = 0
         self._stored = stored
         for segment in log.segments(stored, self._sequence):
-            self._apply(segment.new, segment.deleted)
+            self._apply(segment.new, segment.deleted, keep=True)
             self._sequence = segment.sequence
 
     def follow(self, stored: Stored) -> None:

@@ -96,11 +96,14 @@ class Rows:
 
     # --- writing, by one thread at a time ---------------------------------------------------------------
 
-    def append(self, new: NewRows) -> None:
-        """Append rows and retire the rows of the same ids, as one step to readers."""
+    def append(self, new: NewRows, *, keep: bool = False) -> None:
+        """Append rows and retire the rows of the same ids, as one step to readers.
+
+        With `keep` the vectors are nobody else's and need not be copied.
+        """
         start, size = self._count, len(new.ids)
         self._reserve(start + size)
-        self._vectors.write(start, new.vectors)
+        self._vectors.write(start, new.vectors, keep=keep)
         self.ids += new.ids
         self.texts += new.texts
         self.metadata += new.metadata
@@ -142,7 +145,7 @@ class Rows:
     def compacted(self) -> Rows:
         """Return the living rows in new arrays, in their order; readers of the old ones go on undisturbed."""
         fresh = Rows(self.dimension, self.metric)
-        fresh.append(self.everything())
+        fresh.append(self.everything(), keep=True)
         return fresh
 
     def everything(self) -> NewRows:
