@@ -187,7 +187,16 @@ assert done.returncode == 2 and "entrepot[cli]" in done.stderr, done
 def bench(session: nox.Session) -> None:
     """Measure; `nox -s bench -- --json FILE` also writes the numbers."""
     sync(session, "bench")
-    session.run("python", "benchmarks/run.py", *session.posargs)
+    peers = Path(session.create_tmp()) / "peers"
+    python = peers / "bin" / "python"
+    if not python.exists():
+        session.run_install(
+            "uv", "venv", "--quiet", f"--python={session.bin}/python", str(peers), external=True
+        )
+    session.run_install(
+        "uv", "pip", "install", "--quiet", f"--python={python}", "-r", "benchmarks/peers.txt", external=True
+    )
+    session.run("python", "benchmarks/run.py", *session.posargs, env={"ENTREPOT_PEERS_PYTHON": str(python)})
 
 
 @nox.session

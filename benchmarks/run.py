@@ -12,6 +12,7 @@ import importlib
 import json
 import os
 import platform
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ def main() -> int:
             mark = "ok" if line.ok else "SHORT"
             shown = f"{figure:>10,.2f} {line.unit or 'x':<12} {sign} {line.goal:<8,g} {mark:<6}"
             print(f"{line.name:<60} {shown}{beside}", flush=True)
+    peers = [] if arguments.groups else peers_beside()
     if arguments.json:
         machine = {
             "python": platform.python_version(),
@@ -56,9 +58,25 @@ def main() -> int:
         }
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
         arguments.json.write_text(
-            json.dumps({"machine": machine, "lines": records}, indent=2) + "\n", "utf-8"
+            json.dumps({"machine": machine, "lines": records, "peers": peers}, indent=2) + "\n", "utf-8"
         )
     return 0
+
+
+def peers_beside() -> list[dict[str, Any]]:
+    """Measure what people use today, with the Python that ENTREPOT_PEERS_PYTHON names; none without it."""
+    python = os.environ.get("ENTREPOT_PEERS_PYTHON")
+    print("# peers, against numpy" if python else "# peers are left out: ENTREPOT_PEERS_PYTHON is not set")
+    if not python:
+        return []
+    ended = subprocess.run(
+        [python, str(ROOT / "benchmarks" / "peers.py")], capture_output=True, text=True, check=True
+    )
+    records: list[dict[str, Any]] = [json.loads(line) for line in ended.stdout.splitlines()]
+    for record in records:
+        facts = ", ".join(f"{name} {value}" for name, value in record.items() if name != "name")
+        print(f"{record['name']:<60} {facts}", flush=True)
+    return records
 
 
 if __name__ == "__main__":
