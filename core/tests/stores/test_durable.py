@@ -118,7 +118,9 @@ def test_a_killed_writer_loses_nothing_that_returned(tmp_path: Path) -> None:
 def test_the_file_is_written_with_full_synchronisation(tmp_path: Path) -> None:
     # the promise that a crash of the machine loses nothing rests on these settings
     with SimpleVectorStore(tmp_path / "s.db") as store:
-        log = store._database.log  # pyright: ignore[reportPrivateUsage]
+        database = store._database  # pyright: ignore[reportPrivateUsage]
+        assert database is not None
+        log = database.log
         assert log is not None
         assert log.pragma("synchronous") == 2  # FULL
         assert log.pragma("journal_mode") == "wal"
@@ -259,6 +261,24 @@ def test_files_that_are_not_ours_are_refused(tmp_path: Path) -> None:
     SimpleVectorStore(tmp_path / "text2.db").close()  # a failed open leaves no lock behind
     other.unlink()
     SimpleVectorStore(other).close()
+
+
+def test_a_mistyped_path_makes_no_file_when_nothing_may_be_made(tmp_path: Path) -> None:
+    # D5
+    path = tmp_path / "s.db"
+    with SimpleVectorStore(path, create=False) as store:
+        for use in (store.count, lambda: store.add([Document(None, vector=[1.0])])):
+            with pytest.raises(CollectionNotFoundError):
+                use()
+        assert store.list_collections() == []
+        store.drop_collection()
+        assert list(tmp_path.iterdir()) == []
+        with SimpleVectorStore(path) as writer:
+            writer.add([Document(None, id="1", vector=[1.0])])
+            assert store.count() == 1
+        store.add([Document(None, id="2", vector=[1.0])])
+    with SimpleVectorStore(path, create=False) as store:
+        assert store.count() == 2
 
 
 def test_save_and_load(tmp_path: Path) -> None:

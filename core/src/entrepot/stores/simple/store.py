@@ -15,7 +15,7 @@ from entrepot.metadata import decode_metadata, encode_metadata
 from entrepot.records import CollectionInfo, Hit, IfExists, Page, Query, Record, StoredRecord
 from entrepot.search import SearchMode
 from entrepot.stores.plugin import SIMPLE_CAPABILITIES
-from entrepot.stores.simple.database import Collection, missing, open_database, release, write_file
+from entrepot.stores.simple.database import Collection, Database, missing, open_database, release, write_file
 from entrepot.stores.simple.rows import NewRows, Rows, Snapshot
 from entrepot.vectorstore import VectorStore
 
@@ -66,32 +66,53 @@ class SimpleVectorStore(VectorStore):
             msg = "a store has either a path or a name in memory"
             raise ConfigurationError(msg)
         self.path = None if path is None else Path(path)
-        self._database = open_database(self.path, name=memory, read_only=read_only)
+        self._memory = memory
+        self._read_only = read_only
+        self._database: Database | None = None
+        # With create=False a mistyped path makes no file; should another process make it, it is opened then.
+        if self.path is None or self._may_create or read_only:
+            self._database = open_database(self.path, name=memory, read_only=read_only)
 
     # --- hooks ----------------------------------------------------------------------------------------
 
     def _close(self) -> None:
-        release(self._database)
+        if self._database is not None:
+            release(self._database)
+
+    def _opened(self) -> Database | None:
+        """Return the database, or None as long as there is no file and none may be made."""
+        if self._database is None and self.path is not None and self.path.exists():
+            self._database = open_database(self.path, read_only=self._read_only)
+        return self._database
 
     def _collection(self) -> Collection:
-        found = self._database.collection(self.collection)
+        found = self._found()
         if found is None:
             self._info = None
             raise missing(self.collection)
         return found
 
+    def _found(self) -> Collection | None:
+        database = self._opened()
+        return None if database is None else database.collection(self.collection)
+
     def _describe(self) -> CollectionInfo | None:
-        found = self._database.collection(self.collection)
+        found = self._found()
         return None if found is None else found.info
 
     def _create(self, info: CollectionInfo) -> None:
+        if self._database is None:
+            self._database = open_database(self.path, name=self._memory, read_only=self._read_only)
         self._database.create(info)
 
     def _drop(self) -> None:
-        self._database.drop(self.collection)
+        database = self._opened()
+        if database is not None:
+            database.drop(self.collection)
 
     def _list_collections(self) -> list[str]:
-        return self._database.names()
+        database = self._opened()
+        return [] if database is None else database.names()
 
     def _write(self, records: Sequence[Record], if_exists: IfExists) -> object:
         collection = self._collection()
