@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 import pytest
-from core.tests.filters.fuzz import make_documents, make_filter
 
 from entrepot import Document, F, SearchMode, SearchRequest, SimpleVectorStore
 from entrepot.errors import CompletionLimitError
@@ -24,6 +23,7 @@ from entrepot.filters import (
     superset,
 )
 from entrepot.records import Hit, Page, Query, StoredRecord
+from entrepot_conformance.fuzz import make_documents, make_filter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from entrepot_conformance.endpoints import Memories
+from entrepot_conformance.endpoints import Memories, Stores
 from entrepot_conformance.targets import TargetError, TargetSpec, chosen_targets
 
 if TYPE_CHECKING:
@@ -39,6 +39,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "memories" in metafunc.fixturenames:
         specs = [spec for spec in _chosen(metafunc.config) if spec.kind == "memory"]
         metafunc.parametrize("memories", specs, indirect=True, ids=[spec.name for spec in specs])
+    if "stores" in metafunc.fixturenames:
+        specs = [spec for spec in _chosen(metafunc.config) if spec.kind == "store"]
+        metafunc.parametrize("stores", specs, indirect=True, ids=[spec.name for spec in specs])
+
+
+@pytest.fixture
+def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stores]:
+    """Return what opens stores on an endpoint of this test's own."""
+    opened = Stores(request.param, tmp_path, f"test-{uuid.uuid4().hex}")
+    yield opened
+    opened.close()
 
 
 @pytest.fixture

@@ -7,13 +7,47 @@ import importlib
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
-from entrepot import aopen_chat_memory, open_chat_memory
+from entrepot import aopen_chat_memory, open_chat_memory, open_vector_store
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from entrepot import ChatMemoryRepository
+    from entrepot import ChatMemoryRepository, VectorStore
     from entrepot_conformance.targets import TargetSpec
+
+
+class Stores:
+    """Opens vector stores on one endpoint, and closes them when the test is over.
+
+    Args:
+        spec: The target.
+        folder: An empty folder.
+        name: A name that was never used on the target; letters, digits and hyphens.
+    """
+
+    def __init__(self, spec: TargetSpec, folder: Path, name: str) -> None:
+        self.spec = spec
+        self._folder = folder
+        self._name = name
+        self._opened: list[VectorStore] = []
+        self._function = None if "://" in spec.opens else _imported(spec.opens)
+        self._url = spec.opens.replace("{folder}", quote(str(folder))).replace("{name}", name)
+        if spec.resets is not None:
+            _imported(spec.resets)(self._url)
+
+    def __call__(self, **options: Any) -> VectorStore:
+        """Open a store; `options` are those of `open_vector_store`, such as ``embedding``."""
+        if self._function is None:
+            store = open_vector_store(self._url, **options)
+        else:
+            store = cast("VectorStore", self._function(folder=self._folder, name=self._name, **options))
+        self._opened.append(store)
+        return store
+
+    def close(self) -> None:
+        """Remove what was made and close what was opened."""
+        for store in self._opened:
+            store.close()
 
 
 class Memories:

@@ -66,6 +66,21 @@ BUILT_IN: Final = (
         durable=False,
         summary="the core's memory in the process",
     ),
+    TargetSpec(
+        name="simple",
+        kind="store",
+        opens="simple://{name}",
+        witness="embedded",
+        durable=False,
+        summary="the embedded store in memory",
+    ),
+    TargetSpec(
+        name="simple-durable",
+        kind="store",
+        opens="simple:///{folder}/store.db",
+        witness="embedded",
+        summary="the embedded store in a file",
+    ),
 )
 """The targets of the core."""
 

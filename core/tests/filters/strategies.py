@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from core.tests.filters.pools import KEYS, POOLS, VALUES
 from hypothesis import strategies as st
 
 from entrepot.filters import Expression, FilterOp, Key, Value
+from entrepot_conformance.pools import KEYS, POOLS, VALUES
 
 if TYPE_CHECKING:
     from entrepot.filters import Scalar

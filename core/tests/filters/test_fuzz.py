@@ -6,11 +6,11 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from core.tests.filters import fuzz
 from core.tests.filters.databases import load
 
 from entrepot.filters import FilterOp, normalise
 from entrepot.filters.sqlite import SqliteFilterConverter
+from entrepot_conformance import fuzz
 
 if TYPE_CHECKING:
     import sqlite3

@@ -6,7 +6,6 @@ import random
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from core.tests.filters.fuzz import make_filter
 from core.tests.filters.grammar import RefusedError, parse_by_grammar
 from core.tests.filters.strategies import any_scalars, expressions, leaves, well_formed_text
 from hypothesis import example, given
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from entrepot.errors import FilterError
 from entrepot.filters import format_filter
 from entrepot.filters.text import parse
+from entrepot_conformance.fuzz import make_filter
 
 if TYPE_CHECKING:
     from entrepot.filters import Expression

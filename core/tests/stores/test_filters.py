@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from core.tests.filters.fuzz import count_from_environment, make_documents, run
 
 from entrepot import Document, F, SearchRequest, SimpleVectorStore
 from entrepot.filters import Expression, evaluate, format_filter
+from entrepot_conformance.fuzz import count_from_environment, make_documents, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable

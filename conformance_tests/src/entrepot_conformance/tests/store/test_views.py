@@ -1,4 +1,4 @@
-"""Tenants and views on the embedded store: T1, T2."""
+"""Tenants and views: T1, T2."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from entrepot import Document, F, SearchRequest, SimpleVectorStore
+from entrepot import F, SearchRequest
 from entrepot.errors import (
     ClosedError,
     FilterSyntaxError,
@@ -16,31 +16,21 @@ from entrepot.errors import (
     RequestError,
     UnsupportedError,
 )
+from entrepot_conformance.tests.store.data import document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy as np
 
+    from entrepot import VectorStore
     from entrepot.records import IfExists
-
-    Make = Callable[..., SimpleVectorStore]
+    from entrepot_conformance.endpoints import Stores
 
 TENANTS = ("a", "b", "c")
 
 
-def document(name: str, number: int = 1, **metadata: Any) -> Document:
-    return Document(f"text {number}", id=name, metadata=metadata, vector=[1.0, float(number)])
-
-
-@pytest.fixture
-def shared(make: Make) -> SimpleVectorStore:
-    store = make(metric="euclidean")
-    store.add([document(f"{t}{n}", n, tenant=t, n=n) for t in TENANTS for n in range(5)])
-    return store
-
-
-def test_every_read_carries_the_filter(shared: SimpleVectorStore) -> None:
+def test_every_read_carries_the_filter(shared: VectorStore) -> None:
     # T1
     view = shared.where("tenant == 'a'")
     names = {f"a{n}" for n in range(5)}
@@ -60,7 +50,7 @@ def test_every_read_carries_the_filter(shared: SimpleVectorStore) -> None:
     assert view.explain("n > 1").filter == "tenant == 'a' AND n > 1"
 
 
-def test_a_foreign_document_cannot_be_searched_near(shared: SimpleVectorStore) -> None:
+def test_a_foreign_document_cannot_be_searched_near(shared: VectorStore) -> None:
     # T1: the neighbours of a foreign document tell of its vector
     view = shared.where(F.tenant == "a")
     assert view.similarity_search(SearchRequest(near_id="a1", top_k=1))[0].id in {"a0", "a2"}
@@ -68,7 +58,7 @@ def test_a_foreign_document_cannot_be_searched_near(shared: SimpleVectorStore) -
         view.similarity_search(SearchRequest(near_id="b1"))
 
 
-def test_a_callable_is_asked_for_each_request(shared: SimpleVectorStore) -> None:
+def test_a_callable_is_asked_for_each_request(shared: VectorStore) -> None:
     # T1
     tenant = contextvars.ContextVar("tenant", default="a")
     view = shared.where(lambda: F.tenant == tenant.get())
@@ -79,7 +69,7 @@ def test_a_callable_is_asked_for_each_request(shared: SimpleVectorStore) -> None
     assert shared.get(["b9"])[0].metadata == {"tenant": "b"}
 
 
-def test_a_view_hands_out_no_way_around(shared: SimpleVectorStore) -> None:
+def test_a_view_hands_out_no_way_around(shared: VectorStore) -> None:
     # T1
     view = shared.where("tenant == 'a'")
     ways: list[Callable[[], object]] = [
@@ -95,7 +85,7 @@ def test_a_view_hands_out_no_way_around(shared: SimpleVectorStore) -> None:
         shared.where("tenant ==")
 
 
-def test_documents_are_stamped(shared: SimpleVectorStore) -> None:
+def test_documents_are_stamped(shared: VectorStore) -> None:
     # T2
     view = shared.where("tenant == 'a' and region == 'eu' and n >= 0")
     view.add([document("new", n=7), document("own", n=7, tenant="a", region="eu")])
@@ -109,7 +99,7 @@ def test_documents_are_stamped(shared: SimpleVectorStore) -> None:
     [{"tenant": "b"}, {"tenant": ["a"]}, {"tenant": ["a", "b"]}, {"tenant": "A"}, {"tenant": 1}, {"n": -1}],
     ids=str,
 )
-def test_documents_outside_are_refused_whole(shared: SimpleVectorStore, metadata: dict[str, Any]) -> None:
+def test_documents_outside_are_refused_whole(shared: VectorStore, metadata: dict[str, Any]) -> None:
     # T2
     view = shared.where("tenant == 'a' and (n >= 0 or n is null)")
     with pytest.raises(OutsideViewError, match="'bad'"):
@@ -117,13 +107,13 @@ def test_documents_outside_are_refused_whole(shared: SimpleVectorStore, metadata
     assert shared.get(["good", "bad"]) == []
 
 
-def test_an_empty_list_is_absent_and_stamped(shared: SimpleVectorStore) -> None:
+def test_an_empty_list_is_absent_and_stamped(shared: VectorStore) -> None:
     # T2, F1
     shared.where("tenant == 'a'").add([document("new", tenant=[])])
     assert shared.get(["new"])[0].metadata == {"tenant": "a"}
 
 
-def test_a_view_that_contradicts_itself_takes_nothing(shared: SimpleVectorStore) -> None:
+def test_a_view_that_contradicts_itself_takes_nothing(shared: VectorStore) -> None:
     # T2
     view = shared.where("tenant == 'a'").where("tenant == 'b'")
     assert view.count() == 0
@@ -131,7 +121,7 @@ def test_a_view_that_contradicts_itself_takes_nothing(shared: SimpleVectorStore)
         view.add([document("new")])
 
 
-def test_foreign_ids_are_neither_replaced_nor_deleted_nor_updated(shared: SimpleVectorStore) -> None:
+def test_foreign_ids_are_neither_replaced_nor_deleted_nor_updated(shared: VectorStore) -> None:
     # T2
     view = shared.where("tenant == 'a'")
     before = shared.get(["b1", "b2"], include=["text", "metadata", "vector"])
@@ -153,7 +143,7 @@ def test_foreign_ids_are_neither_replaced_nor_deleted_nor_updated(shared: Simple
     assert shared.count() == 10
 
 
-def test_an_update_cannot_move_a_document_out(shared: SimpleVectorStore) -> None:
+def test_an_update_cannot_move_a_document_out(shared: VectorStore) -> None:
     # T2
     view = shared.where("tenant == 'a'")
     changes: list[dict[str, Any]] = [
@@ -168,7 +158,7 @@ def test_an_update_cannot_move_a_document_out(shared: SimpleVectorStore) -> None
     assert view.update(["a1"], set={"tenant": "a", "more": 1}) == ["a1"]
 
 
-def test_a_view_of_a_view_is_narrower(shared: SimpleVectorStore) -> None:
+def test_a_view_of_a_view_is_narrower(shared: VectorStore) -> None:
     # T1, T2
     view = shared.where("tenant == 'a'").where(lambda: "n > 2")
     assert {found.id for found in view.scan()} == {"a3", "a4"}
@@ -178,9 +168,9 @@ def test_a_view_of_a_view_is_narrower(shared: SimpleVectorStore) -> None:
     assert view.count("n == 9") == 1
 
 
-def test_the_first_add_through_a_view_makes_the_collection_as_the_store_would(make: Make) -> None:
+def test_the_first_add_through_a_view_makes_the_collection_as_the_store_would(stores: Stores) -> None:
     # D5
-    store = make(metric="euclidean", dimension=2)
+    store = stores(metric="euclidean", dimension=2)
     view = store.where("tenant == 'a'")
     view.add([document("1")])
     assert store.stats().metric == "euclidean"
@@ -194,7 +184,7 @@ def test_the_first_add_through_a_view_makes_the_collection_as_the_store_would(ma
         other.count()
 
 
-async def test_views_have_their_twins(shared: SimpleVectorStore) -> None:
+async def test_views_have_their_twins(shared: VectorStore) -> None:
     # E3, T1, T2
     view = shared.where("tenant == 'a'")
     assert await view.acount() == 5
@@ -212,17 +202,17 @@ async def test_views_have_their_twins(shared: SimpleVectorStore) -> None:
         await view.alist_collections()
 
 
-def test_a_filter_beyond_the_limits_of_one_may_stand_under_a_view(shared: SimpleVectorStore) -> None:
+def test_a_filter_beyond_the_limits_of_one_may_stand_under_a_view(shared: VectorStore) -> None:
     # F6: limits are checked on what the caller gave, before the view's filter is ANDed
     view = shared.where(F.tenant.in_(["a", *(str(n) for n in range(9_000))]))
     assert view.count(F.n.in_(list(range(9_000)))) == 5
 
 
 def test_a_thousand_random_requests_never_leave_their_tenant(  # noqa: PLR0915 - one action after the other
-    make: Make, rng: np.random.Generator
+    stores: Stores, rng: np.random.Generator
 ) -> None:
     # T1, T2: a dict is the model of what there is; each tenant has a view, one of them nested
-    store = make(metric="euclidean", dimension=2)
+    store = stores(metric="euclidean", dimension=2)
     store.create_collection()
     views = {
         "a": store.where("tenant == 'a'"),
@@ -308,9 +298,9 @@ def test_a_thousand_random_requests_never_leave_their_tenant(  # noqa: PLR0915 -
     assert {found.id: found.metadata for found in store.scan()} == model
 
 
-def test_guarded_writes_hold_against_concurrent_writers(make: Make) -> None:
+def test_guarded_writes_hold_against_concurrent_writers(stores: Stores) -> None:
     # T2: two tenants race for the same ids; nobody ever replaces the other's document
-    store = make(metric="euclidean", dimension=2)
+    store = stores(metric="euclidean", dimension=2)
     store.create_collection()
     owners: dict[str, list[str]] = {f"d{n}": [] for n in range(60)}
     lock = threading.Lock()

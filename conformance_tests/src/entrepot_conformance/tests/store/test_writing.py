@@ -1,4 +1,4 @@
-"""Writing and reading back on the embedded store: D1 to D10."""
+"""Writing and reading back: D1 to D10."""
 
 from __future__ import annotations
 
@@ -8,30 +8,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from entrepot import ContentFormatter, Document, FunctionEmbeddingModel, Media, SimpleVectorStore
+from entrepot import ContentFormatter, Document, FunctionEmbeddingModel, Media
 from entrepot.errors import (
     ArgumentTypeError,
-    BatchError,
     CollectionMismatchError,
     CollectionNotFoundError,
     ConfigurationError,
     DocumentError,
     DuplicateIdError,
     EmbeddingError,
-    EntrepotError,
     MetadataError,
     RequestError,
-    UnsupportedError,
     VectorError,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    Make = Callable[..., SimpleVectorStore]
+    from entrepot import VectorStore
+    from entrepot_conformance.endpoints import Stores
 
 
-def test_add_returns_the_ids_in_order(store: SimpleVectorStore) -> None:
+def test_add_returns_the_ids_in_order(store: VectorStore) -> None:
     # D1
     ids = store.add([Document("a", id="z"), Document("b"), Document("c", id="a")])
     assert ids[0] == "z"
@@ -44,7 +42,7 @@ def test_add_returns_the_ids_in_order(store: SimpleVectorStore) -> None:
 @pytest.mark.parametrize(
     "name", ["x" * 512, "\U0001f600" * 512, " ", "a:b*'\"", "é", "e\u0301", "A", "a", "a "]
 )
-def test_ids_are_exact(store: SimpleVectorStore, name: str) -> None:
+def test_ids_are_exact(store: VectorStore, name: str) -> None:
     # D1, D4
     store.add([Document("a", id=name), Document("b", id="other")])
     assert [document.id for document in store.get([name])] == [name]
@@ -52,14 +50,14 @@ def test_ids_are_exact(store: SimpleVectorStore, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "x" * 513, "a\0", "\ud800", 5])
-def test_a_bad_id_is_refused(store: SimpleVectorStore, name: Any) -> None:
+def test_a_bad_id_is_refused(store: VectorStore, name: Any) -> None:
     # D1
     with pytest.raises(DocumentError):
         store.add([Document("a", id="fine"), Document("a", id=name)])
     assert not store.collection_exists()
 
 
-def test_an_upsert_replaces_the_whole_document(store: SimpleVectorStore) -> None:
+def test_an_upsert_replaces_the_whole_document(store: VectorStore) -> None:
     # D2
     store.add([Document("a", id="1", metadata={"old": 1, "both": 1})])
     store.add([Document("b", id="1", metadata={"both": 2})])
@@ -71,7 +69,7 @@ def test_an_upsert_replaces_the_whole_document(store: SimpleVectorStore) -> None
     assert [hit.id for hit in store.similarity_search("b", top_k=5)] == ["1"]
 
 
-def test_one_id_twice_in_a_call_is_refused_before_anything_is_sent(store: SimpleVectorStore) -> None:
+def test_one_id_twice_in_a_call_is_refused_before_anything_is_sent(store: VectorStore) -> None:
     # D2
     with pytest.raises(DuplicateIdError) as caught:
         store.add([Document("a", id="1"), Document("b", id="2"), Document("c", id="1")])
@@ -79,7 +77,7 @@ def test_one_id_twice_in_a_call_is_refused_before_anything_is_sent(store: Simple
     assert not store.collection_exists()
 
 
-def test_if_exists_skip_keeps_and_error_refuses_whole(store: SimpleVectorStore) -> None:
+def test_if_exists_skip_keeps_and_error_refuses_whole(store: VectorStore) -> None:
     # D2
     store.add([Document("a", id="1")])
     assert store.add([Document("b", id="1"), Document("c", id="2")], if_exists="skip") == ["1", "2"]
@@ -91,7 +89,7 @@ def test_if_exists_skip_keeps_and_error_refuses_whole(store: SimpleVectorStore) 
         store.add([Document("d")], if_exists="merge")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-def test_a_batch_is_checked_whole(store: SimpleVectorStore) -> None:
+def test_a_batch_is_checked_whole(store: VectorStore) -> None:
     # D3, D6
     with pytest.raises(MetadataError, match=r"document 'bad'.*'n'"):
         store.add([Document("a", id="1"), Document("b", id="bad", metadata={"n": {"nested": 1}})])
@@ -102,7 +100,7 @@ def test_a_batch_is_checked_whole(store: SimpleVectorStore) -> None:
         store.add(["a"])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
 
 
-def test_every_type_is_read_back_as_it_was(make: Make, model: FunctionEmbeddingModel) -> None:
+def test_every_type_is_read_back_as_it_was(stores: Stores, model: FunctionEmbeddingModel) -> None:
     # D4
     metadata = {
         "int": 1,
@@ -118,15 +116,15 @@ def test_every_type_is_read_back_as_it_was(make: Make, model: FunctionEmbeddingM
         "empty": [],
         "a.b": False,
     }
-    make(embedding=model).add([Document("abc \u2028\n", id="1", metadata=metadata)])
-    (read,) = make().get(["1"])
+    stores(embedding=model).add([Document("abc \u2028\n", id="1", metadata=metadata)])
+    (read,) = stores().get(["1"])
     assert read.text == "abc \u2028\n"
     assert {key: repr(value) for key, value in read.metadata.items()} == {
         key: repr(value) for key, value in metadata.items()
     }
 
 
-def test_what_a_read_returns_is_the_callers_own(store: SimpleVectorStore) -> None:
+def test_what_a_read_returns_is_the_callers_own(store: VectorStore) -> None:
     # D4
     tags = ["a"]
     store.add([Document("a", id="1", metadata={"tags": tags})])
@@ -141,13 +139,13 @@ def test_what_a_read_returns_is_the_callers_own(store: SimpleVectorStore) -> Non
     assert second.vector.any()
 
 
-def test_a_text_of_none_and_an_empty_text_differ(store: SimpleVectorStore) -> None:
+def test_a_text_of_none_and_an_empty_text_differ(store: VectorStore) -> None:
     # D4
     store.add([Document(None, id="none", vector=[1] * 8), Document("", id="empty", vector=[1] * 8)])
     assert [document.text for document in store.get(["none", "empty"])] == [None, ""]
 
 
-def test_reading_a_missing_collection_says_so(store: SimpleVectorStore) -> None:
+def test_reading_a_missing_collection_says_so(store: VectorStore) -> None:
     # D5
     reads: list[Callable[[], object]] = [
         lambda: store.get(["1"]),
@@ -165,38 +163,39 @@ def test_reading_a_missing_collection_says_so(store: SimpleVectorStore) -> None:
     assert not store.collection_exists()
 
 
-def test_create_false_forbids_the_first_add(make: Make, model: FunctionEmbeddingModel) -> None:
+def test_create_false_forbids_the_first_add(stores: Stores, model: FunctionEmbeddingModel) -> None:
     # D5
     with pytest.raises(CollectionNotFoundError):
-        make(embedding=model, create=False).add([Document("a")])
-    make(embedding=model).create_collection()
-    make(embedding=model, create=False).add([Document("a")])
+        stores(embedding=model, create=False).add([Document("a")])
+    stores(embedding=model).create_collection()
+    stores(embedding=model, create=False).add([Document("a")])
 
 
-def test_another_dimension_metric_or_model_is_refused(make: Make, model: FunctionEmbeddingModel) -> None:
+def test_another_dimension_metric_or_model_is_refused(stores: Stores, model: FunctionEmbeddingModel) -> None:
     # D5
-    make(embedding=model, metric="cosine").add([Document("a", id="1")])
+    stores(embedding=model, metric="cosine").add([Document("a", id="1")])
     with pytest.raises(CollectionMismatchError, match="metric"):
-        make(embedding=model, metric="dot").count()
+        stores(embedding=model, metric="dot").count()
     with pytest.raises(CollectionMismatchError, match="dimension"):
-        make(dimension=3).count()
+        stores(dimension=3).count()
     other = FunctionEmbeddingModel(lambda texts: [[1.0] * 8 for _ in texts], "other", 8)
     with pytest.raises(CollectionMismatchError, match="letters"):
-        make(embedding=other).similarity_search("a")
-    assert make(embedding=other, allow_other_model=True).count() == 1
-    assert make().count() == 1
+        stores(embedding=other).similarity_search("a")
+    assert stores(embedding=other, allow_other_model=True).count() == 1
+    assert stores().count() == 1
     with pytest.raises(VectorError):
-        make().add([Document("a", vector=[1.0, 2.0])])
+        stores().add([Document("a", vector=[1.0, 2.0])])
 
 
-def test_a_collection_says_what_it_is(make: Make, model: FunctionEmbeddingModel) -> None:
+def test_a_collection_says_what_it_is(stores: Stores, model: FunctionEmbeddingModel) -> None:
     # D5
-    store = make(embedding=model, metric="euclidean", collection="articles")
+    store = stores(embedding=model, metric="euclidean", collection="articles")
     store.add([Document("a")])
     stats = store.stats()
-    assert (stats.collection, stats.backend, stats.count) == ("articles", "simple", 1)
+    assert (stats.collection, stats.count) == ("articles", 1)
+    assert stats.backend == store.backend
     assert (stats.dimension, stats.metric, stats.model) == (8, "euclidean", "letters")
-    make(embedding=model).add([Document("b"), Document("c")])
+    stores(embedding=model).add([Document("b"), Document("c")])
     assert store.list_collections() == ["articles", "default"]
     assert store.count() == 1
     store.drop_collection()
@@ -209,10 +208,10 @@ def test_a_collection_says_what_it_is(make: Make, model: FunctionEmbeddingModel)
 
 
 def test_a_dropped_collection_is_missing_to_other_store_objects(
-    make: Make, model: FunctionEmbeddingModel
+    stores: Stores, model: FunctionEmbeddingModel
 ) -> None:
     # D5, S7
-    one, two = make(embedding=model), make(embedding=model)
+    one, two = stores(embedding=model), stores(embedding=model)
     one.add([Document("a", id="1")])
     assert two.count() == 1
     one.drop_collection()
@@ -224,49 +223,19 @@ def test_a_dropped_collection_is_missing_to_other_store_objects(
     assert [document.id for document in one.scan()] == ["2"]
 
 
-class _Failing(SimpleVectorStore):
-    """Fails at its third sub-batch of two."""
-
-    writes = 0
-
-    def _write(self, records: Any, if_exists: Any) -> object:
-        self.writes += 1
-        if self.writes == 3:
-            raise UnsupportedError("the disk is full", capability="write")
-        return super()._write(records, if_exists)
-
-
-def test_a_failure_midway_tells_what_became_of_each_document(model: FunctionEmbeddingModel) -> None:
-    # D6
-    store = _Failing(embedding=model)
-    import msgspec
-
-    limits = msgspec.structs.replace(store.capabilities.limits, write_batch=2)
-    store.capabilities = msgspec.structs.replace(store.capabilities, limits=limits)
-    with pytest.raises(BatchError) as caught:
-        store.add([Document("a", id=str(number)) for number in range(7)])
-    error = caught.value
-    assert error.written == ("0", "1", "2", "3")
-    assert set(error.failed) == {"4", "5", "6"}
-    assert "disk is full" in error.failed["4"]
-    assert error.unknown == ()
-    assert isinstance(error.__cause__, UnsupportedError)
-    assert sorted(document.id for document in store.scan()) == ["0", "1", "2", "3"]
-
-
-def test_a_failing_model_writes_nothing(make: Make) -> None:
+def test_a_failing_model_writes_nothing(stores: Stores) -> None:
     # D6, E1
     def fail(_: Sequence[str]) -> Any:
         raise OSError("no model")
 
-    store = make(embedding=FunctionEmbeddingModel(fail, "broken", 8))
+    store = stores(embedding=FunctionEmbeddingModel(fail, "broken", 8))
     with pytest.raises(EmbeddingError) as caught:
         store.add([Document("a", id="1")])
     assert isinstance(caught.value.__cause__, OSError)
     assert store.count() == 0
 
 
-def test_get_keeps_the_order_asked_and_leaves_out_unknown_ids(store: SimpleVectorStore) -> None:
+def test_get_keeps_the_order_asked_and_leaves_out_unknown_ids(store: VectorStore) -> None:
     # D7
     store.add([Document("a", id=name) for name in "cab"])
     assert [document.id for document in store.get(["b", "x", "c", "b"])] == ["b", "c", "b"]
@@ -275,7 +244,7 @@ def test_get_keeps_the_order_asked_and_leaves_out_unknown_ids(store: SimpleVecto
         store.get("abc")
 
 
-def test_delete_by_ids(store: SimpleVectorStore) -> None:
+def test_delete_by_ids(store: VectorStore) -> None:
     # D7
     store.add([Document("a", id=name) for name in "abc"])
     store.delete([])
@@ -288,7 +257,7 @@ def test_delete_by_ids(store: SimpleVectorStore) -> None:
     assert store.count() == 2
 
 
-def test_delete_by_filter_and_delete_all(store: SimpleVectorStore) -> None:
+def test_delete_by_filter_and_delete_all(store: VectorStore) -> None:
     # D7
     store.add([Document("a", id=str(n), metadata={"n": n}) for n in range(20)])
     store.delete(filter="n >= 10")
@@ -302,7 +271,7 @@ def test_delete_by_filter_and_delete_all(store: SimpleVectorStore) -> None:
     assert store.count() == 1
 
 
-def test_scan_yields_all_once_and_goes_on_from_a_token(store: SimpleVectorStore) -> None:
+def test_scan_yields_all_once_and_goes_on_from_a_token(store: VectorStore) -> None:
     # D7
     store.add([Document("a", id=f"{n:03}", metadata={"n": n}) for n in range(100)])
     assert sorted(document.id for document in store.scan(batch_size=7)) == [f"{n:03}" for n in range(100)]
@@ -316,7 +285,7 @@ def test_scan_yields_all_once_and_goes_on_from_a_token(store: SimpleVectorStore)
             store.scan(batch_size=size)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-def test_a_document_that_is_replaced_during_a_scan_comes_once(store: SimpleVectorStore) -> None:
+def test_a_document_that_is_replaced_during_a_scan_comes_once(store: VectorStore) -> None:
     # D7
     names = [f"{n:03}" for n in range(60)]
     store.add([Document("a", id=name) for name in names])
@@ -327,20 +296,20 @@ def test_a_document_that_is_replaced_during_a_scan_comes_once(store: SimpleVecto
     assert sorted(seen) == names
 
 
-def test_a_scan_needs_no_model(make: Make, model: FunctionEmbeddingModel) -> None:
+def test_a_scan_needs_no_model(stores: Stores, model: FunctionEmbeddingModel) -> None:
     # D7, S8
-    make(embedding=model).add([Document("a", id="1", metadata={"k": 1})])
-    (document,) = make().scan("k == 1", include=["text", "vector"])
+    stores(embedding=model).add([Document("a", id="1", metadata={"k": 1})])
+    (document,) = stores().scan("k == 1", include=["text", "vector"])
     assert document.text == "a"
     assert document.metadata == {}
     assert document.vector is not None
     assert document.vector.tolist() == [1.0, 0, 0, 0, 0, 0, 0, 0]
 
 
-def test_own_vectors_are_normalised_in_float64_and_rounded(make: Make, rng: np.random.Generator) -> None:
+def test_own_vectors_are_normalised_in_float64_and_rounded(stores: Stores, rng: np.random.Generator) -> None:
     # D9
     given = rng.normal(size=(50, 8)) * 1e3
-    store = make(dimension=8)
+    store = stores(dimension=8)
     store.add([Document(None, id=f"{row:02}", vector=vector) for row, vector in enumerate(given)])
     rounded = given.astype(np.float32).astype(np.float64)
     expected = rounded / np.linalg.norm(rounded, axis=1, keepdims=True)
@@ -350,18 +319,18 @@ def test_own_vectors_are_normalised_in_float64_and_rounded(make: Make, rng: np.r
     assert np.abs(read - expected).max() <= 1e-6
 
 
-def test_euclidean_vectors_are_stored_as_they_are(make: Make) -> None:
+def test_euclidean_vectors_are_stored_as_they_are(stores: Stores) -> None:
     # D9
-    store = make(metric="euclidean")
+    store = stores(metric="euclidean")
     store.add([Document(None, id="1", vector=[3.0, 4.0])])
     (document,) = store.get(["1"], include=["vector"])
     assert document.vector is not None
     assert document.vector.tolist() == [3.0, 4.0]
 
 
-def test_dot_takes_norms_within_a_thousandth(make: Make) -> None:
+def test_dot_takes_norms_within_a_thousandth(stores: Stores) -> None:
     # D9
-    store = make(metric="dot")
+    store = stores(metric="dot")
     store.add([Document(None, id="1", vector=[1.0009, 0.0])])
     (document,) = store.get(["1"], include=["vector"])
     assert document.vector is not None
@@ -385,11 +354,13 @@ def test_dot_takes_norms_within_a_thousandth(make: Make) -> None:
     ],
     ids=["zero", "nan", "inf", "short", "nested", "strings", "beyond float32", "scalar"],
 )
-def test_bad_vectors_are_refused_by_name_in_adds_and_queries(make: Make, metric: str, vector: Any) -> None:
+def test_bad_vectors_are_refused_by_name_in_adds_and_queries(
+    stores: Stores, metric: str, vector: Any
+) -> None:
     # D9
     from entrepot import SearchRequest
 
-    store = make(metric=metric)
+    store = stores(metric=metric)
     store.add([Document(None, id="first", vector=[1.0, 0, 0])])
     with pytest.raises(VectorError, match="'bad'"):
         store.add([Document(None, id="good", vector=[1.0, 0, 0]), Document(None, id="bad", vector=vector)])
@@ -398,27 +369,27 @@ def test_bad_vectors_are_refused_by_name_in_adds_and_queries(make: Make, metric:
         store.similarity_search(SearchRequest(vector=vector))
 
 
-def test_a_text_that_embeds_to_zero_is_refused_by_name(store: SimpleVectorStore) -> None:
+def test_a_text_that_embeds_to_zero_is_refused_by_name(store: VectorStore) -> None:
     # D9
     with pytest.raises(VectorError, match="'blank'"):
         store.add([Document("a", id="1"), Document("xyz", id="blank")])
 
 
-def test_without_model_and_vector_there_is_nothing_to_store(make: Make) -> None:
+def test_without_model_and_vector_there_is_nothing_to_store(stores: Stores) -> None:
     # D9
     with pytest.raises(ConfigurationError, match="embedding"):
-        make().add([Document("a")])
+        stores().add([Document("a")])
     with pytest.raises(DocumentError, match="neither a text nor a vector"):
-        make(dimension=2).add([Document(None)])
+        stores(dimension=2).add([Document(None)])
 
 
-def test_media_is_refused_loudly(store: SimpleVectorStore) -> None:
+def test_media_is_refused_loudly(store: VectorStore) -> None:
     # D4
     with pytest.raises(DocumentError, match="media"):
         store.add([Document("a", media=Media(mime_type="image/png", url="u"))])
 
 
-def test_a_formatter_decides_what_is_embedded(store: SimpleVectorStore) -> None:
+def test_a_formatter_decides_what_is_embedded(store: VectorStore) -> None:
     # D9: the letters of the formatted text are counted, the stored text stays
     formatter = ContentFormatter(text_template="{metadata} {content}", metadata_template="{key}{value}")
     store.add([Document("a", id="1", metadata={"b": "c"}, formatter=formatter)])
@@ -428,7 +399,7 @@ def test_a_formatter_decides_what_is_embedded(store: SimpleVectorStore) -> None:
     assert document.vector == pytest.approx([3**-0.5] * 3 + [0] * 5)
 
 
-def test_update_changes_metadata_without_embedding(make: Make) -> None:
+def test_update_changes_metadata_without_embedding(stores: Stores) -> None:
     # D10
     calls: list[int] = []
 
@@ -436,7 +407,7 @@ def test_update_changes_metadata_without_embedding(make: Make) -> None:
         calls.append(len(texts))
         return [[1.0, 2.0] for _ in texts]
 
-    store = make(embedding=FunctionEmbeddingModel(embed, "counting", 2))
+    store = stores(embedding=FunctionEmbeddingModel(embed, "counting", 2))
     store.add([Document("a", id="1", metadata={"a": 1, "b": 1}), Document("b", id="2")])
     calls.clear()
     assert store.update(["2", "x", "1"], set={"b": 2.0, "c": ["x"], "a": None}, unset=["missing"]) == [
@@ -455,7 +426,7 @@ def test_update_changes_metadata_without_embedding(make: Make) -> None:
     assert store.update(["1"]) == []
 
 
-def test_update_refuses_what_add_refuses(store: SimpleVectorStore) -> None:
+def test_update_refuses_what_add_refuses(store: VectorStore) -> None:
     # D10, D3
     store.add([Document("a", id="1", metadata={"a": 1})])
     with pytest.raises(MetadataError):
@@ -465,35 +436,3 @@ def test_update_refuses_what_add_refuses(store: SimpleVectorStore) -> None:
     with pytest.raises(ArgumentTypeError):
         store.update("1", set={"b": 1})
     assert store.get(["1"])[0].metadata == {"a": 1}
-
-
-def test_compaction_keeps_everything(make: Make, rng: np.random.Generator) -> None:
-    # D2, D4: more dead rows than living ones, several times over
-    store = make(dimension=4)
-    vectors = rng.normal(size=(50, 4)).astype(np.float32)
-    for round_ in range(60):
-        store.add(
-            [
-                Document(f"t{round_}", id=f"{n:02}", metadata={"r": round_}, vector=vectors[n])
-                for n in range(50)
-            ]
-        )
-    assert store.stats().details["dead_rows"] < 1500
-    assert store.count() == 50
-    assert store.count("r == 59") == 50
-    assert {document.text for document in store.scan()} == {"t59"}
-    store.delete(["00"])
-    assert make().count() == 49
-
-
-def test_errors_are_in_one_tree() -> None:
-    # E1
-    from entrepot import errors
-
-    classes = [
-        value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, Exception)
-    ]
-    assert len(classes) > 30
-    assert all(issubclass(kind, EntrepotError) for kind in classes)
-    for kind in classes:
-        assert kind.__name__ in (errors.__doc__ or "")

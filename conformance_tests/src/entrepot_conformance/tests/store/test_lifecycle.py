@@ -1,50 +1,30 @@
-"""Threads, tasks, forks and closing on the embedded store: D2, E3, E5, S7."""
+"""Threads, tasks, forks and closing: D2, E3, E5, S7."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import pickle
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from entrepot import Document, FunctionEmbeddingModel, SearchRequest, SimpleVectorStore
+from entrepot import Document, FunctionEmbeddingModel, SearchRequest
 from entrepot.errors import BatchError, ClosedError, ForkError
+from entrepot_conformance.tests.memory.messages import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy as np
 
-    Make = Callable[..., SimpleVectorStore]
+    from entrepot_conformance.endpoints import Stores
 
 
-def in_threads(*jobs: Callable[[], None]) -> None:
-    """Run jobs at once and raise what any of them raised."""
-    errors: list[BaseException] = []
-
-    def guarded(job: Callable[[], None]) -> None:
-        try:
-            job()
-        except BaseException as error:  # noqa: BLE001 - handed to the test
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(job,)) for job in jobs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-
-
-def test_readers_see_whole_writes_only(make: Make) -> None:
+def test_readers_see_whole_writes_only(stores: Stores) -> None:
     # D2: every write sets the same generation on all ten documents, and their vectors with it
-    store = make(metric="euclidean")
+    store = stores(metric="euclidean")
     done = threading.Event()
 
     def documents(generation: int) -> list[Document]:
@@ -82,12 +62,12 @@ def test_readers_see_whole_writes_only(make: Make) -> None:
             assert len({document.metadata["g"] for document in store.scan(batch_size=100)}) == 1
             assert len(store.similarity_search(f"g{generation}", mode="fulltext", top_k=20)) in (0, 10)
 
-    in_threads(write, read, read)
+    at_once(write, read, read)
 
 
-def test_concurrent_upserts_of_one_id_leave_one_whole_version(make: Make) -> None:
+def test_concurrent_upserts_of_one_id_leave_one_whole_version(stores: Stores) -> None:
     # D2
-    store = make()
+    store = stores()
 
     def write(writer: int) -> Callable[[], None]:
         def job() -> None:
@@ -105,17 +85,17 @@ def test_concurrent_upserts_of_one_id_leave_one_whole_version(make: Make) -> Non
 
         return job
 
-    in_threads(*(write(writer) for writer in range(4)))
+    at_once(*(write(writer) for writer in range(4)))
     (document,) = store.get(["x"], include=["text", "metadata", "vector"])
     assert document.text == f"{document.metadata['w']}-{document.metadata['n']}"
     assert store.count() == 1
 
 
-def test_one_of_many_racing_inserts_wins(make: Make) -> None:
+def test_one_of_many_racing_inserts_wins(stores: Stores) -> None:
     # D2
     from entrepot.errors import DuplicateIdError
 
-    store = make(dimension=2)
+    store = stores(dimension=2)
     store.create_collection()
     won: list[int] = []
 
@@ -129,97 +109,24 @@ def test_one_of_many_racing_inserts_wins(make: Make) -> None:
 
         return job
 
-    in_threads(*(insert(writer) for writer in range(8)))
+    at_once(*(insert(writer) for writer in range(8)))
     assert [str(writer) for writer in won] == [document.text for document in store.get(["x"])]
 
 
-def test_what_one_store_object_wrote_the_next_search_of_another_sees(make: Make) -> None:
+def test_what_one_store_object_wrote_the_next_search_of_another_sees(stores: Stores) -> None:
     # S7
-    one, two = make(), make()
+    one, two = stores(), stores()
     for n in range(20):
         one.add([Document(None, id=str(n), vector=[1.0, n])])
         assert two.count() == n + 1
         assert len(two.similarity_search(SearchRequest(vector=[1.0, n], top_k=1))) == 1
 
 
-class Slow(SimpleVectorStore):
-    """Every hook takes its time, as a server may."""
-
-    def _write(self, records: Any, if_exists: Any) -> object:
-        time.sleep(0.2)
-        return super()._write(records, if_exists)
-
-    def _search(self, query: Any) -> Any:
-        time.sleep(0.2)
-        return super()._search(query)
-
-    def _fetch(self, ids: Any, include: Any) -> Any:
-        time.sleep(0.2)
-        return super()._fetch(ids, include)
-
-
-async def largest_gap(work: Any) -> float:
-    """Return the largest gap in seconds of a ticker that runs beside some work."""
-    gaps: list[float] = []
-    stop = False
-
-    async def tick() -> None:
-        last = time.perf_counter()
-        while not stop:
-            await asyncio.sleep(0.001)
-            now = time.perf_counter()
-            gaps.append(now - last)
-            last = now
-
-    ticker = asyncio.create_task(tick())
-    await asyncio.sleep(0.01)
-    gaps.clear()
-    await work
-    stop = True
-    await ticker
-    return max(gaps)
-
-
-async def test_the_event_loop_is_never_blocked() -> None:
-    # E3: a slow model, a slow store, and a batch that takes long to check
-    def embed(texts: Any) -> Any:
-        time.sleep(0.2)
-        return [[1.0, float(len(text))] for text in texts]
-
-    store = Slow(embedding=FunctionEmbeddingModel(embed, "slow", 2))
-    many = [
-        Document("x" * 20, id=str(n), metadata={"a": n, "b": ["c"] * 5}, vector=[1.0, n + 1.0])
-        for n in range(10_000)
-    ]
-
-    async def work() -> None:
-        await store.aadd(many)
-        await store.aadd([Document("x" * n, id=f"text {n}") for n in range(1, 400)])
-        await store.asimilarity_search("abc", filter="a >= 100 and b == 'c'")
-        await store.asimilarity_search("xxx", mode="fulltext")
-        await store.asimilarity_search_batch(["a", "b"])
-        await store.aget(["1"])
-        await store.aupdate(["1"], set={"c": 1})
-        assert await store.acount("c == 1") == 1
-        async for _ in store.ascan("a < 100"):
-            pass
-        await store.adelete(filter="a < 5000")
-
-    # What pytest and its plugins hold is not ours to collect meanwhile.
-    gc.collect()
-    gc.freeze()
-    try:
-        assert await largest_gap(work()) <= 0.05
-    finally:
-        gc.unfreeze()
-    await store.aclose()
-
-
 async def test_every_operation_has_a_twin_that_answers_alike(
-    make: Make, model: FunctionEmbeddingModel
+    stores: Stores, model: FunctionEmbeddingModel
 ) -> None:
     # E3
-    store = make(embedding=model)
+    store = stores(embedding=model)
     await store.acreate_collection()
     assert await store.acollection_exists()
     assert await store.alist_collections() == ["default"]
@@ -248,9 +155,9 @@ async def test_every_operation_has_a_twin_that_answers_alike(
         await store.acount()
 
 
-def test_a_store_works_in_two_event_loops_in_a_row(make: Make) -> None:
+def test_a_store_works_in_two_event_loops_in_a_row(stores: Stores) -> None:
     # E5
-    store = make()
+    store = stores()
 
     async def work(name: str) -> int:
         await store.aadd([Document(None, id=name, vector=[1.0])])
@@ -260,32 +167,9 @@ def test_a_store_works_in_two_event_loops_in_a_row(make: Make) -> None:
     assert asyncio.run(work("b")) == 2
 
 
-async def test_cancelling_leaves_whole_sub_batches_and_a_usable_store() -> None:
-    # E4
-    import msgspec
-
-    store = Slow()
-    limits = msgspec.structs.replace(store.capabilities.limits, write_batch=5)
-    store.capabilities = msgspec.structs.replace(store.capabilities, limits=limits)
-    task = asyncio.create_task(store.aadd([Document(None, id=str(n), vector=[1.0, n]) for n in range(50)]))
-    while not store.collection_exists():  # noqa: ASYNC110 - there is no event for it
-        await asyncio.sleep(0.005)
-    await asyncio.sleep(0.3)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    settled = -1
-    while settled != (settled := await store.acount()):  # noqa: ASYNC110 - what was under way may still land
-        await asyncio.sleep(0.3)
-    assert settled % 5 == 0
-    assert settled < 50
-    await store.aadd([Document(None, id="after", vector=[1.0, 0.0])])
-    assert await store.acount() == settled + 1
-
-
-def test_after_close_everything_is_refused(make: Make) -> None:
+def test_after_close_everything_is_refused(stores: Stores) -> None:
     # E5
-    store = make()
+    store = stores()
     store.add([Document(None, vector=[1.0])])
     store.close()
     store.close()
@@ -301,24 +185,16 @@ def test_after_close_everything_is_refused(make: Make) -> None:
     assert "closed" in repr(store)
 
 
-def test_closing_one_store_object_leaves_the_others(make: Make) -> None:
-    # E5
-    one, two = make(), make()
-    one.add([Document(None, id="1", vector=[1.0])])
-    one.close()
-    assert two.count() == 1
-
-
-def test_pickling_is_refused_with_a_hint(make: Make) -> None:
+def test_pickling_is_refused_with_a_hint(stores: Stores) -> None:
     # E5
     with pytest.raises(ForkError, match="hint"):
-        pickle.dumps(make())
+        pickle.dumps(stores())
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_use_after_fork_is_refused(make: Make) -> None:
+def test_use_after_fork_is_refused(stores: Stores) -> None:
     # E5
-    store = make()
+    store = stores()
     store.add([Document(None, id="1", vector=[1.0])])
     reader, writer = os.pipe()
     child = os.fork()
@@ -337,9 +213,9 @@ def test_use_after_fork_is_refused(make: Make) -> None:
     assert store.count() == 1
 
 
-def test_a_batch_error_is_not_raised_for_whole_failures(make: Make) -> None:
+def test_a_batch_error_is_not_raised_for_whole_failures(stores: Stores) -> None:
     # D6: nothing was written, so the plain error says it all
-    store = make(dimension=2, create=False)
+    store = stores(dimension=2, create=False)
     from entrepot.errors import CollectionNotFoundError
 
     with pytest.raises(CollectionNotFoundError) as caught:
@@ -347,9 +223,9 @@ def test_a_batch_error_is_not_raised_for_whole_failures(make: Make) -> None:
     assert not isinstance(caught.value, BatchError)
 
 
-def test_random_writes_against_a_plain_model(make: Make, rng: np.random.Generator) -> None:
+def test_random_writes_against_a_plain_model(stores: Stores, rng: np.random.Generator) -> None:
     # D2, D7, D10: a dict is the model
-    store = make(metric="euclidean", dimension=2)
+    store = stores(metric="euclidean", dimension=2)
     store.create_collection()
     model: dict[str, dict[str, Any]] = {}
     for step in range(400):

@@ -1,0 +1,197 @@
+"""Filters: the shared cases, and random filters against the evaluator: F1 to F10."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import pytest
+
+from entrepot import Document, F, SearchRequest
+from entrepot.errors import FilterError
+from entrepot.filters import FALSE, evaluate, normalise
+from entrepot_conformance import case_files, load_cases
+from entrepot_conformance.fuzz import count_from_environment, make_documents, run
+from entrepot_conformance.tests.store.data import check_hits, expected_scores
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from entrepot import VectorStore
+    from entrepot.filters import Expression
+    from entrepot_conformance.endpoints import Stores
+
+FILES: Final = [name for name in case_files() if name.startswith("filters/")]
+
+
+def decoded(value: Any) -> Any:
+    """Return a value of a case file with its instants, ``{"datetime": "..."}``, as datetimes."""
+    if isinstance(value, dict):
+        [text] = cast("dict[str, str]", value).values()
+        return datetime.fromisoformat(text)
+    return list(map(decoded, value)) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType]
+
+
+def filled(store: VectorStore, metadata: Mapping[str, Mapping[str, Any]]) -> VectorStore:
+    """Store one document for each metadata."""
+    store.add(
+        [
+            Document(None, id=name, metadata=dict(value), vector=[1.0, float(place)])
+            for place, (name, value) in enumerate(metadata.items())
+        ]
+    )
+    return store
+
+
+def matches(store: VectorStore, given: Any) -> set[str]:
+    """Return the ids that a filter lets through."""
+    return {found.id for found in store.scan(given, include=[])}
+
+
+def matcher(store: VectorStore) -> Callable[[Expression], set[str]]:
+    """Return `matches` of one store."""
+    return lambda expression: matches(store, expression)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_case_is_answered_as_the_contract_says(stores: Stores, name: str) -> None:
+    # F1 to F8
+    content = load_cases(name)
+    documents = {
+        id_: {key: decoded(value) for key, value in metadata.items()}
+        for id_, metadata in content["documents"].items()
+    }
+    store = filled(stores(), documents or {"only": {}})
+    wrong: list[str] = []
+    for case in content["cases"]:
+        if "error" in case:
+            with pytest.raises(FilterError):
+                store.count(case["filter"])
+        elif matches(store, case["filter"]) != set(case["matches"]):
+            wrong.append(case["filter"])
+    assert wrong == []
+
+
+def test_random_filters_are_answered_as_the_evaluator_does(stores: Stores) -> None:
+    # F1 to F5, F9
+    documents = make_documents(5)
+    coverage = run(matcher(filled(stores(), documents)), documents, count=250, seed=5)
+    assert len(coverage.distinct) == 250
+
+
+@pytest.mark.slow
+def test_ten_thousand_random_filters_are_answered_as_the_evaluator_does(
+    stores: Stores, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # F1 to F5, F9: each cell of the table at least 50 times true and 50 times false
+    documents = make_documents(11)
+    store = filled(stores(), documents)
+    coverage = run(matcher(store), documents, count=count_from_environment())
+    with capsys.disabled():
+        print(f"\n{stores.spec.name}:\n{coverage.table()}")  # noqa: T201 - the table is what the run is for
+    assert coverage.missing() == []
+
+
+def test_searches_and_counts_use_the_same_filter(stores: Stores) -> None:
+    # F9, S4: ids, order and scores of what the evaluator lets through
+    import random
+
+    from entrepot_conformance.fuzz import make_filter
+
+    documents = make_documents(23, 200)
+    store = filled(stores(metric="euclidean"), documents)
+    vectors = [[1.0, float(place)] for place in range(len(documents))]
+    generator = random.Random(29)
+    for number in range(60):
+        expression = make_filter(generator)
+        query = [1.0, generator.uniform(0, 200)]
+        scores = dict(zip(documents, expected_scores("euclidean", vectors, query).tolist(), strict=True))
+        matching = {
+            name: scores[name] for name, metadata in documents.items() if evaluate(expression, metadata)
+        }
+        k = (1, 7, 50, 300)[number % 4]
+        request = SearchRequest(vector=query, top_k=k, filter=expression, exact=True)
+        check_hits(store.similarity_search(request), matching, k)
+        assert store.count(expression) == len(matching)
+
+
+def test_the_largest_filters_are_answered(stores: Stores) -> None:
+    # F6
+    store = filled(stores(), {str(n): {"n": n} for n in range(30)})
+    deep = F.n == 1
+    for level in range(2, 101):
+        deep = ~deep if level % 2 else (deep | (F.n == level))
+    wide = F.n == 0
+    for number in range(1, 3_000):
+        wide = wide | (F.n == number % 10)
+    many = F.n.in_(list(range(5, 9_900)))
+    assert store.count(wide) == 10
+    assert store.count(many) == 25
+    assert matches(store, deep) == {str(n) for n in range(30) if evaluate(deep, {"n": n})}
+
+
+ODD: Final = [
+    "' OR 1=1 --",
+    '"; DROP TABLE documents; --',
+    "$where",
+    "{$gt: 0}",
+    "a}) RETURN n //",
+    "\\",
+    "%s",
+    "${x}",
+    "`",
+    "a\tb",
+    "-1*",
+    "(|",
+    "@k:{*}",
+    "\u2028",
+    "é",
+    "e\u0301",
+    "null",
+    "true",
+    "*",
+    "?",
+    ",",
+    "|",
+    " ",
+    "]",
+    "[",
+    "a:b",
+    "a.b",
+    "#",
+    "x" * 300,
+]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_keys_and_values_are_data(stores: Stores, odd: str) -> None:
+    # F10, D3: as a key, as a value, as an element and as an id; near misses stay away
+    store = filled(
+        stores(),
+        {
+            odd: {"k": odd},
+            "key": {odd: 1},
+            "list": {"k": [odd, "other"]},
+            "near": {"k": odd + "x", odd + "x": 1},
+            "none": {},
+        },
+    )
+    assert matches(store, F.k == odd) == {odd, "list"}
+    assert matches(store, F.k != odd) == {"key", "near", "none"}
+    assert matches(store, F.k.in_([odd])) == {odd, "list"}
+    assert matches(store, F[odd] == 1) == {"key"}
+    assert matches(store, F[odd].is_not_null()) == {"key"}
+    assert matches(store, F[odd] >= "") == set()
+    assert matches(store, (F.k >= odd) & (F.k <= odd)) >= {odd}
+    assert store.count() == 5
+    store.delete([odd])
+    assert store.count() == 4
+
+
+def test_a_filter_that_is_false_asks_nobody(stores: Stores) -> None:
+    # F5
+    store = filled(stores(), {"1": {"k": "x"}})
+    nobody = F.k.in_([])
+    assert normalise(nobody) is FALSE
+    assert matches(store, nobody) == set()
+    assert store.similarity_search(SearchRequest(vector=[1.0, 0.0], filter=nobody)) == []
