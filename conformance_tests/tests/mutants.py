@@ -150,7 +150,7 @@ class Declaring(InMemoryChatMemoryRepository):
     """Declares questions and answers none (M10)."""
 
     def _find(self, question: Question) -> list[tuple[str, bytes]]:
-        return []
+        return super()._find(question._replace(limit=1))[:0]
 
 
 class Oldest(InMemoryChatMemoryRepository):
@@ -177,7 +177,7 @@ class Declining(InMemoryChatMemoryRepository):
     capabilities = Capabilities(ttl=False, memory_search=False)
 
 
-NOTICED_BY = {
+NOTICED_BY: dict[type[InMemoryChatMemoryRepository], str] = {
     Sorted: "test_order",
     Trimming: "test_conversation_ids",
     Folding: "test_conversation_ids",

@@ -6,9 +6,13 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from conformance_tests.tests.mutants import NOTICED_BY
+
+if TYPE_CHECKING:
+    from entrepot import InMemoryChatMemoryRepository
 
 ROOT = Path(__file__).parents[2]
 OPENER = textwrap.dedent("""
@@ -41,7 +45,7 @@ def suite(folder: Path, mutant: str, module: str) -> subprocess.CompletedProcess
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", NOTICED_BY, ids=lambda mutant: mutant.__name__)
-def test_the_suite_notices(mutant: type, tmp_path: Path) -> None:
+def test_the_suite_notices(mutant: type[InMemoryChatMemoryRepository], tmp_path: Path) -> None:
     done = suite(tmp_path, mutant.__name__, NOTICED_BY[mutant])
     assert done.returncode == 1, done.stdout + done.stderr
     assert "1 failed" in done.stdout

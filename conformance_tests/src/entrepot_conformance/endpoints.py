@@ -31,21 +31,35 @@ class Stores:
         self._name = name
         self._opened: list[VectorStore] = []
         self._function = None if "://" in spec.opens else _imported(spec.opens)
-        self._url = spec.opens.replace("{folder}", quote(str(folder))).replace("{name}", name)
         if spec.resets is not None:
-            _imported(spec.resets)(self._url)
+            _imported(spec.resets)(self._url(name))
+        elif "{name}" not in spec.opens and self._function is None:
+            # A URL as it stands: whatever the collection holds goes before each test.
+            with open_vector_store(spec.opens) as store:
+                store.drop_collection()
 
-    def __call__(self, **options: Any) -> VectorStore:
-        """Open a store; `options` are those of `open_vector_store`, such as ``embedding``."""
+    def _url(self, name: str) -> str:
+        return self.spec.opens.replace("{folder}", quote(str(self._folder))).replace("{name}", name)
+
+    def __call__(self, *, beside: str = "", **options: Any) -> VectorStore:
+        """Open a store; `options` are those of `open_vector_store`, such as ``embedding``.
+
+        With `beside`, it is another collection on the same endpoint; the same word names the same one.
+        """
+        name = f"{self._name}-{beside}" if beside else self._name
         if self._function is None:
-            store = open_vector_store(self._url, **options)
+            store = open_vector_store(self._url(name), **options)
         else:
-            store = cast("VectorStore", self._function(folder=self._folder, name=self._name, **options))
+            store = cast("VectorStore", self._function(folder=self._folder, name=name, **options))
         self._opened.append(store)
         return store
 
     def close(self) -> None:
-        """Remove what was made and close what was opened."""
+        """Remove what was made, where it would stay, and close what was opened."""
+        for name in dict.fromkeys(store.collection for store in self._opened):
+            store = next(store for store in self._opened if store.collection == name)
+            if self.spec.witness != "embedded" and not store.is_closed:
+                store.drop_collection()
         for store in self._opened:
             store.close()
 

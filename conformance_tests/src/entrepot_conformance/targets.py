@@ -69,7 +69,7 @@ BUILT_IN: Final = (
     TargetSpec(
         name="simple",
         kind="store",
-        opens="simple://{name}",
+        opens="simple://suite?collection={name}",
         witness="embedded",
         durable=False,
         summary="the embedded store in memory",
@@ -77,7 +77,7 @@ BUILT_IN: Final = (
     TargetSpec(
         name="simple-durable",
         kind="store",
-        opens="simple:///{folder}/store.db",
+        opens="simple:///{folder}/store.db?collection={name}",
         witness="embedded",
         summary="the embedded store in a file",
     ),

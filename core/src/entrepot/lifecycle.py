@@ -89,6 +89,11 @@ class Resource(ABC):
         with observed(self, operation, self._target, facts):
             return await arun(steps, timeout or self.timeout)
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed."""
+        return self._closed
+
     def connect(self) -> Self:
         """Connect now and return the object; `open_vector_store` and `open_chat_memory` do so.
 

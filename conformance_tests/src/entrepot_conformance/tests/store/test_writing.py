@@ -189,18 +189,20 @@ def test_another_dimension_metric_or_model_is_refused(stores: Stores, model: Fun
 
 def test_a_collection_says_what_it_is(stores: Stores, model: FunctionEmbeddingModel) -> None:
     # D5
-    store = stores(embedding=model, metric="euclidean", collection="articles")
+    store = stores(embedding=model, metric="euclidean", beside="articles")
     store.add([Document("a")])
     stats = store.stats()
-    assert (stats.collection, stats.count) == ("articles", 1)
-    assert stats.backend == store.backend
+    assert (stats.collection, stats.backend, stats.count) == (store.collection, store.backend, 1)
     assert (stats.dimension, stats.metric, stats.model) == (8, "euclidean", "letters")
-    stores(embedding=model).add([Document("b"), Document("c")])
-    assert store.list_collections() == ["articles", "default"]
+    other = stores(embedding=model)
+    other.add([Document("b"), Document("c")])
+    assert {store.collection, other.collection} <= set(store.list_collections())
+    assert store.list_collections() == sorted(store.list_collections())
     assert store.count() == 1
     store.drop_collection()
     store.drop_collection()
-    assert store.list_collections() == ["default"]
+    assert store.collection not in other.list_collections()
+    assert other.count() == 2
     with pytest.raises(CollectionNotFoundError):
         store.count()
     store.add([Document("a", id="again")])
