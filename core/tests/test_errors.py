@@ -18,7 +18,7 @@ def made(kind: type[EntrepotError]) -> EntrepotError:
     """Make an error with something plausible for each argument it must have."""
     samples: dict[str, Any] = {
         "ids": ["a"], "written": ["a"], "failed": {"b": "full"}, "unknown": ["c"], "line": 1, "column": 2,
-        "found": "x", "expected": ["y"], "excerpt": "x\n^", "clause": "a == ?", "rows": 7, "capability": "hybrid",
+        "found": "x", "expected": ["y"], "excerpt": "x\n^", "clause": "a == ?", "rows": 7, "capability": "hybrid", "index": 0,
     }  # fmt: skip
     parameters = inspect.signature(kind).parameters
     wanted = {

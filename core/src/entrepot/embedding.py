@@ -32,7 +32,13 @@ from entrepot.batching import (
     TokenCountBatchingStrategy,
     TokenCounter,
 )
-from entrepot.errors import ArgumentTypeError, ConfigurationError, EmbeddingError, EntrepotError
+from entrepot.errors import (
+    ArgumentTypeError,
+    ConfigurationError,
+    EmbeddingError,
+    EntrepotError,
+    UnembeddableTextError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Sequence
@@ -49,7 +55,6 @@ __all__ = [
     "FunctionEmbeddingModel",
     "TokenCountBatchingStrategy",
     "TokenCounter",
-    "UnembeddableTextError",
     "Vectors",
     "aembed_texts",
     "batching_for",
@@ -99,20 +104,6 @@ class AsyncEmbeddingModel(EmbeddingModel, Protocol):
     async def aembed(self, texts: Sequence[str]) -> Vectors:
         """As `embed`, without blocking the event loop."""
         ...
-
-
-class UnembeddableTextError(EmbeddingError, ValueError):
-    """A model cannot embed one of the texts, an empty one for instance.
-
-    Attributes:
-        index: Position of the text in the call that refused it.
-        reason: Why, without naming the text.
-    """
-
-    def __init__(self, reason: str, *, index: int, label: str | None = None, hint: str | None = None) -> None:
-        super().__init__(f"{label or f'text {index}'}: {reason}", hint=hint)
-        self.index = index
-        self.reason = reason
 
 
 def check_embeddings(vectors: ArrayLike, count: int, dimensions: int | None, *, model: str) -> Vectors:

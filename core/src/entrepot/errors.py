@@ -22,6 +22,7 @@ EntrepotError
 │   └── UnsupportedSearchModeError         FULLTEXT or HYBRID on a store that lacks it
 ├── CompletionLimitError                   completing a filter would read too many rows
 ├── EmbeddingError                         the embedding model failed or answered wrongly
+│   └── UnembeddableTextError (ValueError)     a text that has no vector, such as an empty one
 ├── CollectionError
 │   ├── CollectionNotFoundError            reading a collection that does not exist
 │   └── CollectionMismatchError            another dimension, metric, model, layout, or another owner
@@ -251,6 +252,20 @@ class CompletionLimitError(EntrepotError):
 
 class EmbeddingError(EntrepotError):
     """The embedding model failed, or its answer has the wrong shape or is not finite."""
+
+
+class UnembeddableTextError(EmbeddingError, ValueError):
+    """A model cannot embed one of the texts, an empty one for instance.
+
+    Attributes:
+        index: Position of the text in the call that refused it.
+        reason: Why, without naming the text.
+    """
+
+    def __init__(self, reason: str, *, index: int, label: str | None = None, hint: str | None = None) -> None:
+        super().__init__(f"{label or f'text {index}'}: {reason}", hint=hint)
+        self.index = index
+        self.reason = reason
 
 
 # --- collections and writes -----------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from entrepot.embedding import (
     EstimatingTokenCounter,
     FunctionEmbeddingModel,
     TokenCountBatchingStrategy,
-    UnembeddableTextError,
     aembed_texts,
     batching_for,
     check_embeddings,
@@ -27,6 +26,7 @@ from entrepot.errors import (
     ConfigurationError,
     EmbeddingError,
     SizeLimitError,
+    UnembeddableTextError,
     UnreachableError,
 )
 
@@ -330,6 +330,13 @@ def test_the_length_is_learnt_from_any_answer() -> None:
     model = FunctionEmbeddingModel(embed, "unknown")
     model.embed(["a"])
     assert (model.dimensions, calls) == (2, 1)
+
+
+def test_nothing_is_learnt_from_no_vectors() -> None:
+    model = FunctionEmbeddingModel(lambda texts: [[1.0]] * len(texts), "one")
+    assert model.embed([]).shape == (0, 0)
+    assert model.dimensions == 1
+    assert FunctionEmbeddingModel(lengths, "given", 1).dimensions == 1
 
 
 async def test_many_threads_and_tasks_ask_with_one_call() -> None:

@@ -21,7 +21,7 @@ import httpx
 import numpy as np
 import pytest
 
-from entrepot.embedding import UnembeddableTextError, aembed_texts, embed_texts
+from entrepot.embedding import aembed_texts, embed_texts
 from entrepot.embeddings import openai_wire
 from entrepot.embeddings.openai import OpenAIEmbeddingModel, TokenUsage
 from entrepot.errors import (
@@ -33,6 +33,7 @@ from entrepot.errors import (
     EmbeddingError,
     OperationTimeoutError,
     SizeLimitError,
+    UnembeddableTextError,
     UnreachableError,
 )
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from entrepot.embedding import UnembeddableTextError, aembed_texts, embed_texts
+from entrepot.embedding import aembed_texts, embed_texts
 from entrepot.embeddings.wordllama import WordLlamaEmbeddingModel
-from entrepot.errors import ConfigurationError, DriverNotFoundError, EmbeddingError
+from entrepot.errors import ConfigurationError, DriverNotFoundError, EmbeddingError, UnembeddableTextError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

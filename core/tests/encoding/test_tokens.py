@@ -178,10 +178,25 @@ def test_intervals_of_other_keys_and_kinds_never_answer() -> None:
     assert set(interval_tokens("k", 5)).isdisjoint(range_tokens("k", FilterOp.GTE, "").code)
 
 
+def test_bytes_of_interval_tokens_are_fixed() -> None:
+    # the code of "a" is 0x61 in one byte: digits 6 and 1, each level in 2 bytes, prefixes without leading zeros
+    head = b"\0\0\0\x02in\0\0\0\x01k\0\0\0\x01s"
+    six, sixty_one = head + b"\0\0\0\x02\0\x01\0\0\0\x01\x06", head + b"\0\0\0\x02\0\x02\0\0\0\x01\x61"
+    assert interval_tokens("k", "a", string_bytes=1) == [_hash(six), _hash(sixty_one)]
+    zero = head + b"\0\0\0\x02\0\x01\0\0\0\0"
+    assert interval_tokens("k", "", string_bytes=1)[0] == _hash(zero)
+    assert range_tokens("k", FilterOp.LT, "p", string_bytes=2).code == [
+        _hash(head + b"\0\0\0\x02\0\x01\0\0\0" + (b"\x01" + bytes([digit]) if digit else b"\0"))
+        for digit in range(7)
+    ]
+
+
 def test_sizes_of_intervals_are_bounded() -> None:
     assert len(interval_tokens("k", 7)) == 19
     assert len(interval_tokens("k", datetime(2026, 1, 1, tzinfo=UTC))) == 15
-    assert len(interval_tokens("k", "x", string_bytes=16)) == 32
+    assert len(interval_tokens("k", "x", string_bytes=16)) == len(interval_tokens("k", "x")) == 32
+    assert range_tokens("k", FilterOp.LT, "x" * 15).exact
+    assert not range_tokens("k", FilterOp.LT, "x" * 16).exact
     assert interval_tokens("k", value=True) == []
     assert (
         max(len(range_tokens("k", op, n).code) for op in OPERATORS for n in (-(2**63), 1 / 3, 2**63 - 1))

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from entrepot.embedding import DimensionProbe, UnembeddableTextError, check_embeddings
+from entrepot.embedding import DimensionProbe, check_embeddings
 from entrepot.embeddings import openai_wire as wire
 from entrepot.errors import (
     ArgumentTypeError,
@@ -30,6 +30,7 @@ from entrepot.errors import (
     EmbeddingError,
     EntrepotError,
     OperationTimeoutError,
+    UnembeddableTextError,
     UnreachableError,
 )
 

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from entrepot.embedding import UnembeddableTextError
-from entrepot.errors import ConfigurationError, DriverNotFoundError, EmbeddingError
+from entrepot.errors import ConfigurationError, DriverNotFoundError, EmbeddingError, UnembeddableTextError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
