@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from entrepot.capabilities import Metric
@@ -327,7 +328,7 @@ class VectorStoreHooks(Resource):
                 msg = f"a filter is an Expression, a text or a callable, not {type(given).__name__}"
                 raise ArgumentTypeError(msg)
             return self._normal(given())
-        return normalise(parse_filter(given) if isinstance(given, str) else given)
+        return _normal_of(given) if isinstance(given, str) else normalise(given)
 
     def _query(self, normal: Normal, **parts: Any) -> Query:
         """Return an engine's query: the filter, what the converter makes of it, and other parts."""
@@ -372,6 +373,11 @@ class VectorStoreHooks(Resource):
             raise CollectionMismatchError(
                 msg, hint="vectors of two models cannot be compared; allow_other_model=True if these two can"
             )
+
+
+@lru_cache(maxsize=256)
+def _normal_of(text: str) -> Normal:
+    return normalise(parse_filter(text))
 
 
 def _metric(metric: Metric | str, capabilities: Capabilities) -> Metric:

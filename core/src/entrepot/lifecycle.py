@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, NoReturn, Self, TypeVar
 
 from entrepot.capabilities import Capabilities
 from entrepot.errors import ClosedError, ForkError
@@ -72,10 +72,10 @@ class Resource(ABC):
             msg = f"this {self.backend} {self._target} was opened in another process".replace("  ", " ")
             raise ForkError(msg)
 
-    def _run(self, operation: str, steps: Steps[T], timeout: float | None = None, **facts: Any) -> T:
-        """Carry out an operation, as one span (O1)."""
+    def _run(self, operation: str, steps: Steps[T], timeout: float | None = None, asked: object = None) -> T:
+        """Carry out an operation, as one span (O1); a search hands in what it was asked."""
         self._check_usable()
-        with observed(self, operation, self._target, facts):
+        with observed(self, operation, self._target, asked):
             return run(steps, timeout or self.timeout)
 
     async def _arun(
@@ -83,10 +83,10 @@ class Resource(ABC):
         operation: str,
         steps: Steps[T],
         timeout: float | None = None,  # noqa: ASYNC109 - for each exchange, not for the whole
-        **facts: Any,
+        asked: object = None,
     ) -> T:
         self._check_usable()
-        with observed(self, operation, self._target, facts):
+        with observed(self, operation, self._target, asked):
             return await arun(steps, timeout or self.timeout)
 
     @property

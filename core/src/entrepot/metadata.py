@@ -199,7 +199,7 @@ def encode_metadata(metadata: Metadata) -> bytes:
     """Return the JSON text of clean metadata, UTF-8, keys in their own order."""
     for value in metadata.values():
         kind = type(value)
-        if kind is datetime or (is_list(value) and value and type(value[0]) is datetime):
+        if kind is datetime or (kind is list and is_list(value) and value and type(value[0]) is datetime):
             return _encode({key: _tagged(value) for key, value in metadata.items()})
     return _encode(metadata)
 

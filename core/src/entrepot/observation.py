@@ -71,6 +71,7 @@ _NAMES: Final = {
     "mode": "entrepot.search.mode",
     "documents": "entrepot.documents",
 }
+_ASKED: Final = ("top_k", "threshold", "mode", "query", "filter")
 _CONTENT: Final = {"query": "db.query.text", "filter": "db.vector.query.filter"}
 
 
@@ -104,12 +105,16 @@ def is_installed() -> bool:
 
 
 def observed(
-    source: Observable, operation: str, target: str, facts: Mapping[str, Any]
+    source: Observable, operation: str, target: str, asked: object = None
 ) -> AbstractContextManager[None]:
-    """Return what to run an operation in: a span, or nothing without OpenTelemetry."""
+    """Return what to run an operation in: a span, or nothing without OpenTelemetry.
+
+    What a search asks for is read off `asked`, if it has such attributes.
+    """
     if not (_installed if _installed is not None else is_installed()):
         return _nothing
-    return _span(source, operation, target, dict(facts))
+    facts = {name: getattr(asked, name, None) for name in _ASKED} if asked is not None else {}
+    return _span(source, operation, target, facts)
 
 
 def note(**facts: Any) -> None:

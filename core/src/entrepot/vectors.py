@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NORM_TOLERANCE: Final = 1e-3
 """How far from 1 the norm of a vector may lie under the dot metric (D9)."""
-_ROWS_AT_ONCE: Final = 512
+_ROWS_AT_ONCE: Final = 64
 """Rows that are widened to float64 at once: they stay in the processor's cache."""
 
 
@@ -114,9 +114,11 @@ def normalised(metric: Metric, given: Sequence[ArrayLike] | Matrix, dimension: i
 def _normalised_parts(
     metric: Metric, given: Sequence[ArrayLike] | Matrix, dimension: int, name: Name
 ) -> Iterator[tuple[int, NDArray[np.floating]]]:
+    buffer = np.empty((min(len(given), _ROWS_AT_ONCE), dimension))
     for start in range(0, len(given), _ROWS_AT_ONCE):
         part = _stacked(given[start : start + _ROWS_AT_ONCE], dimension, name, start)
-        wide = part.astype(np.float64)
+        wide = buffer[: len(part)]
+        wide[:] = part
         lengths = np.sqrt(np.einsum("ij,ij->i", wide, wide))
         if not np.isfinite(lengths).all():
             raise _not_finite(name(start + int(np.flatnonzero(~np.isfinite(lengths))[0])))

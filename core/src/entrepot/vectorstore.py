@@ -298,9 +298,7 @@ class VectorStore(Searching, Writing):
         """
         options = _options(top_k, threshold, filter, mode, exact, include, timeout)
         request = as_request(query, options)
-        return self._run(
-            "similarity_search", self._search_one_steps(request), request.timeout, **_facts(request)
-        )
+        return self._run("similarity_search", self._search_one_steps(request), request.timeout, request)
 
     async def asimilarity_search(  # noqa: PLR0913 - the options of a search
         self,
@@ -319,7 +317,7 @@ class VectorStore(Searching, Writing):
         options = _options(top_k, threshold, filter, mode, exact, include, timeout)
         request = as_request(query, options)
         return await self._arun(
-            "similarity_search", self._search_one_steps(request), request.timeout, **_facts(request)
+            "similarity_search", self._search_one_steps(request), request.timeout, request
         )
 
     def similarity_search_batch(self, requests: Sequence[str | SearchRequest]) -> list[list[Document]]:
@@ -466,17 +464,6 @@ def _options(  # noqa: PLR0913, PLR0917 - the options of a search
         "exact": exact,
         "include": include,
         "timeout": timeout,
-    }
-
-
-def _facts(request: SearchRequest) -> dict[str, object]:
-    """Return what a span tells of a search; texts and filters only while content is captured (O1)."""
-    return {
-        "top_k": request.top_k,
-        "threshold": request.threshold,
-        "mode": request.mode,
-        "query": request.query,
-        "filter": request.filter,
     }
 
 
