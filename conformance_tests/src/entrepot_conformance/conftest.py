@@ -21,7 +21,9 @@ _targets = pytest.StashKey[list[TargetSpec]]()
 def _chosen(config: pytest.Config) -> list[TargetSpec]:
     if _targets not in config.stash:
         try:
-            config.stash[_targets] = chosen_targets(config.getoption("entrepot_targets") or [])
+            config.stash[_targets] = chosen_targets(
+                config.getoption("entrepot_targets") or [], erase=bool(config.getoption("entrepot_erase"))
+            )
         except TargetError as error:
             raise pytest.UsageError(str(error)) from None
     return config.stash[_targets]

@@ -82,6 +82,8 @@ class Memories:
         self._url = spec.opens.replace("{folder}", quote(str(folder))).replace("{name}", name)
         if spec.resets is not None:
             _imported(spec.resets)(self._url)
+        elif self._function is None and "{name}" not in spec.opens and "{folder}" not in spec.opens:
+            _forget_all(self._url)
 
     def __call__(self, **options: Any) -> ChatMemoryRepository:
         """Open a repository; `options` are those of `open_chat_memory`, such as ``ttl``."""
@@ -106,6 +108,14 @@ class Memories:
         """Close what was opened."""
         for memory in self._opened:
             memory.close()
+
+
+def _forget_all(url: str) -> None:
+    """Delete every conversation that a URL's memory holds."""
+    with open_chat_memory(url) as memory:
+        while names := memory.conversation_ids().items:
+            for name in names:
+                memory.delete(name)
 
 
 def _imported(path: str) -> Any:

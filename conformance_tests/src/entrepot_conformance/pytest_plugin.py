@@ -1,4 +1,4 @@
-"""The part of the suite that every pytest run of an environment loads: one option, nothing heavy."""
+"""The part of the suite that every pytest run of an environment loads: two options, nothing heavy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--target``."""
+    """Add ``--target`` and ``--erase``."""
     parser.getgroup("entrepot-conformance").addoption(
         "--target",
         action="append",
@@ -18,6 +18,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="NAME",
         help="run the conformance suite on this target, a name or module:attribute; may be given several"
         " times; by default on every embedded target that installed plugins bring",
+    )
+    parser.getgroup("entrepot-conformance").addoption(
+        "--erase",
+        action="store_true",
+        dest="entrepot_erase",
+        help="allow a --target URL that names one fixed place; the suite erases what is there",
     )
 
 

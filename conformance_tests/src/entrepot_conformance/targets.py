@@ -14,6 +14,7 @@ def entrepot_conformance_targets():
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -125,13 +126,15 @@ def known_targets() -> tuple[list[TargetSpec], list[str]]:
     return found, faults
 
 
-def chosen_targets(names: Sequence[str]) -> list[TargetSpec]:
+def chosen_targets(names: Sequence[str], *, erase: bool = False) -> list[TargetSpec]:
     """Return the targets of these names, or every embedded one if there are none.
 
-    A name is a target's, or ``module:attribute`` of a `TargetSpec` that no plugin brings yet.
+    A name is a target's, ``module:attribute`` of a `TargetSpec` that no plugin brings yet, or a URL, in
+    which ``{name}`` and ``{folder}`` mean what they do in `TargetSpec.opens`.
 
     Raises:
-        TargetError: A name is unknown or stands for several.
+        TargetError: A name is unknown or stands for several; or a URL names one fixed place, and
+            `erase` does not allow to erase it.
     """
     known, faults = known_targets()
     _refuse_twice(known)
@@ -139,7 +142,12 @@ def chosen_targets(names: Sequence[str]) -> list[TargetSpec]:
         return [spec for spec in known if spec.witness == "embedded"]
     chosen: list[TargetSpec] = []
     for name in names:
-        specs = [_imported(name)] if ":" in name else [spec for spec in known if spec.name == name]
+        if "://" in name:
+            specs = _of_url(name, erase=erase)
+        elif ":" in name:
+            specs = [_imported(name)]
+        else:
+            specs = [spec for spec in known if spec.name == name]
         if not specs:
             lines = [f"no target is called {name!r}; known are {', '.join(spec.name for spec in known)}"]
             raise TargetError("\n".join(lines + [f"cannot be used: {fault}" for fault in faults]))
@@ -154,6 +162,27 @@ def _refuse_twice(specs: Sequence[TargetSpec]) -> None:
         if names.count((kind, name)) > 1:
             msg = f"the name {name!r} is claimed by several targets of kind {kind!r}"
             raise TargetError(msg)
+
+
+def _of_url(url: str, *, erase: bool) -> list[TargetSpec]:
+    """Return the targets that a URL stands for: a store, a memory, or both, as its plugin provides."""
+    from entrepot.errors import PluginNotFoundError  # noqa: PLC0415 - as above
+    from entrepot.plugins import ChatMemorySpec, VectorStoreSpec, plugin_manager  # noqa: PLC0415
+
+    scheme = url.partition("://")[0].lower()
+    if not erase and "{name}" not in url and "{folder}" not in url:
+        msg = f"the suite erases what the {scheme}:// URL names; say --erase, or write {{name}} for the collection"
+        raise TargetError(msg)
+    manager = plugin_manager()
+    name = scheme if scheme in manager.names() else scheme.partition("+")[0]
+    kinds: list[Kind] = []
+    with suppress(PluginNotFoundError):
+        manager.spec(name, VectorStoreSpec)
+        kinds.append("store")
+    with suppress(PluginNotFoundError):
+        manager.spec(name, ChatMemorySpec)
+        kinds.append("memory")
+    return [TargetSpec(name=scheme, kind=kind, opens=url, witness="real server") for kind in kinds]
 
 
 def _imported(path: str) -> TargetSpec:

@@ -162,4 +162,4 @@ class Resource(ABC):
     def __repr__(self) -> str:
         """Show the backend and what is worked on, never a secret."""
         state = " closed" if self._closed else ""
-        return f"<{type(self).__name__} {self.backend} {self._target}{state}>"
+        return " ".join(f"<{type(self).__name__} {self.backend} {self._target}".split()) + f"{state}>"

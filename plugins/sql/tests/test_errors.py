@@ -143,11 +143,11 @@ def test_closing_while_others_work_leaves_nothing_open(tmp_path: Path) -> None:
 
 def closing_round(memory: ChatMemoryRepository) -> None:
     assert isinstance(memory, SqlChatMemoryRepository)
-    made: list[sqlite3.Connection] = []
+    made: set[sqlite3.Connection] = set()
     failed: list[BaseException] = []
 
-    def note(connection: sqlite3.Connection, _record: object) -> None:
-        made.append(connection)
+    def note(connection: sqlite3.Connection, _record: object, _proxy: object) -> None:
+        made.add(connection)
 
     def work() -> None:
         try:
@@ -158,11 +158,11 @@ def closing_round(memory: ChatMemoryRepository) -> None:
         except BaseException as error:  # noqa: BLE001 - looked at below
             failed.append(error)
 
-    event.listen(memory.native_client, "connect", note)
-    threads = [threading.Thread(target=work) for _ in range(3)]
+    event.listen(memory.native_client, "checkout", note)
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(3)]
     for thread in threads:
         thread.start()
-    while not made:
+    while not made and any(thread.is_alive() for thread in threads):
         time.sleep(0.001)
     memory.close()
     for thread in threads:

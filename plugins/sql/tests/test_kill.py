@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -16,21 +17,39 @@ from entrepot import open_chat_memory
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Appends batches of three for ever, now and then replaces all by one batch of seven or cuts the last
-# batch but its first message, and says so after each call returned.
-WRITER = textwrap.dedent("""
+# Forks a writer for each line that it is given and says how to call and when to mourn it; a fork starts
+# at once, a new Python would load everything anew.
+#
+# A writer appends batches of three for ever, now and then replaces all by one batch of seven or cuts
+# the last batch but its first message, and says so after each call returned.
+LAUNCHER = textwrap.dedent("""
+    import os
     import sys
     from entrepot import UserMessage, open_chat_memory
-    memory = open_chat_memory(sys.argv[1])
-    start = int(sys.argv[2])
-    for n in range(start, start + 100_000):
-        if n % 5 == 4:
-            memory.replace("c", [UserMessage(f"text {n}", id=f"{n} replace {part}") for part in range(7)])
-        elif n % 5 == 2:
-            memory.truncate("c", after=f"{n - 1} append 0")
-        else:
-            memory.append("c", [UserMessage(f"text {n}", id=f"{n} append {part}") for part in range(3)])
-        print(n, flush=True)
+    from entrepot_sql import sqlite
+
+    def write(url, start):
+        memory = open_chat_memory(url)
+        for n in range(start, start + 100_000):
+            if n % 5 == 4:
+                memory.replace("c", [UserMessage(f"text {n}", id=f"{n} replace {part}") for part in range(7)])
+            elif n % 5 == 2:
+                memory.truncate("c", after=f"{n - 1} append 0")
+            else:
+                memory.append("c", [UserMessage(f"text {n}", id=f"{n} append {part}") for part in range(3)])
+            os.write(1, f"{n}\\n".encode())
+
+    for line in sys.stdin:
+        url, start = line.split()
+        child = os.fork()
+        if not child:
+            try:
+                write(url, int(start))
+            finally:
+                os._exit(1)
+        os.write(1, f"pid {child}\\n".encode())
+        _, status = os.waitpid(child, 0)
+        os.write(1, f"\\nended {os.waitstatus_to_exitcode(status)}\\n".encode())
 """)
 
 
@@ -47,26 +66,27 @@ def after(start: int, last: int, before: list[str]) -> list[str]:
     return state
 
 
-def killed_writer(url: str, start: int, rng: random.Random) -> int:
+def killed_writer(launcher: subprocess.Popen[str], url: str, start: int, rng: random.Random) -> int:
     """Run a writer, kill it at a random moment, and return the last call that it said had returned."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", WRITER, url, str(start)], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    last = start - 1
-    stop = rng.randint(1, 60)
-    for line in process.stdout:
-        last = int(line)
-        if last - start + 1 == stop:
-            break
-    # Between this line and the kill the writer goes on: the kill falls anywhere within its next calls.
-    process.send_signal(signal.SIGKILL)
-    for line in process.stdout:
-        if line.endswith("\n"):
-            last = int(line)
-    process.stdout.close()
-    assert process.wait() == -signal.SIGKILL
-    return last
+    assert launcher.stdin is not None
+    assert launcher.stdout is not None
+    launcher.stdin.write(f"{url} {start}\n")
+    launcher.stdin.flush()
+    pid, last, stop, killed = 0, start - 1, rng.randint(1, 60), False
+    for line in launcher.stdout:
+        word, _, number = line.strip().partition(" ")
+        if word == "pid":
+            pid = int(number)
+        elif word == "ended":
+            assert number == str(-signal.SIGKILL)
+            return last
+        elif word:
+            last = int(word)
+        if pid and not killed and last - start + 1 >= stop:
+            # From here to the kill the writer goes on: the kill falls anywhere within its next calls.
+            os.kill(pid, signal.SIGKILL)
+            killed = True
+    raise AssertionError("the launcher ended")
 
 
 @pytest.mark.slow
@@ -76,8 +96,11 @@ def test_a_killed_writer_loses_nothing_that_returned(tmp_path: Path) -> None:
     rng = random.Random(7)
     state: list[str] = []
     start = 0
+    launcher = subprocess.Popen(
+        [sys.executable, "-c", LAUNCHER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     for _ in range(50):
-        last = killed_writer(url, start, rng)
+        last = killed_writer(launcher, url, start, rng)
         with open_chat_memory(url) as memory:
             messages = memory.messages("c")
             found = [message.id for message in messages]
@@ -87,6 +110,7 @@ def test_a_killed_writer_loses_nothing_that_returned(tmp_path: Path) -> None:
             assert found in (returned, one_more)
             assert memory.messages("c", last=3) == messages[-3:]
             assert memory.conversation_ids().items == (["c"] if found else [])
-            memory.append("c", [])
         state = found
         start = 5 * (last // 5 + 2)  # begins with appends, whatever came before
+    launcher.communicate()
+    assert launcher.returncode == 0

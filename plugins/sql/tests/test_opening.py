@@ -238,29 +238,32 @@ def test_another_layout_is_refused(tmp_path: Path) -> None:
         opened(f"sql+sqlite:///{path}")
 
 
+FILES, PROCESSES, BATCHES = 12, 3, 5
 OPENER = textwrap.dedent("""
     import sys
     from entrepot import UserMessage, open_chat_memory
+    from entrepot_sql import sqlite
     print("ready", flush=True)
     sys.stdin.readline()
-    with open_chat_memory(sys.argv[1]) as memory:
-        for number in range(20):
-            memory.append("c", [UserMessage("x", id=f"{sys.argv[2]} {number} {part}") for part in range(3)])
+    folder, me, files, batches = sys.argv[1], *map(int, sys.argv[2:])
+    for file in range(files):
+        with open_chat_memory(f"sql+sqlite:///{folder}/{file}.db") as memory:
+            for number in range(batches):
+                memory.append("c", [UserMessage("x", id=f"{me} {number} {part}") for part in range(3)])
 """)
 
 
 def test_several_processes_may_open_a_new_file_at_once(tmp_path: Path) -> None:
     # M3, E5: the tables are made once; writers of all processes lose and split nothing
-    url = f"sql+sqlite:///{tmp_path}/chat.db"
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", OPENER, url, str(number)],
+            [sys.executable, "-c", OPENER, str(tmp_path), *map(str, (me, FILES, BATCHES))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        for number in range(4)
+        for me in range(PROCESSES)
     ]
     for process in processes:
         assert process.stdout is not None
@@ -272,14 +275,15 @@ def test_several_processes_may_open_a_new_file_at_once(tmp_path: Path) -> None:
     for process in processes:
         _, errors = process.communicate(timeout=60)
         assert (process.returncode, errors) == (0, "")
-    with opened(url) as memory:
-        ids = [message.id for message in memory.messages("c")]
-    assert len(ids) == 4 * 20 * 3
-    pieces = [ids[start : start + 3] for start in range(0, len(ids), 3)]
-    assert all(len({name.rpartition(" ")[0] for name in piece}) == 1 for piece in pieces)
-    for number in range(4):
-        own = [name for name in ids if name.startswith(f"{number} ")]
-        assert own == [f"{number} {batch} {part}" for batch in range(20) for part in range(3)]
+    for file in range(FILES):
+        with opened(f"sql+sqlite:///{tmp_path}/{file}.db") as memory:
+            ids = [message.id for message in memory.messages("c")]
+        assert len(ids) == PROCESSES * BATCHES * 3
+        pieces = [ids[start : start + 3] for start in range(0, len(ids), 3)]
+        assert all(len({name.rpartition(" ")[0] for name in piece}) == 1 for piece in pieces)
+        for me in range(PROCESSES):
+            own = [name for name in ids if name.startswith(f"{me} ")]
+            assert own == [f"{me} {number} {part}" for number in range(BATCHES) for part in range(3)]
 
 
 def test_the_plugin_loads_no_driver_until_it_is_used() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from entrepot.cli import demo, documents, filters, plugins, search, transfer
+from entrepot.cli import conformance, demo, documents, filters, plugins, search, transfer
 from entrepot.errors import (
     CollectionError,
     EntrepotError,
@@ -53,6 +53,7 @@ def entrepot(
 
 app.command("demo")(demo.demo)
 app.command("plugins")(plugins.plugins)
+app.command("conformance")(conformance.conformance)
 app.command("search")(search.search)
 app.command("load")(transfer.load)
 app.command("dump")(transfer.dump)

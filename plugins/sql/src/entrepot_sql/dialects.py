@@ -49,10 +49,10 @@ class Dialect(ABC):
         """Return the name of the database for spans and errors; no secret, no folder."""
 
     @abstractmethod
-    def settle(self, connection: Connection, *, ours: bool, timeout: float) -> None:
+    def settle(self, connection: Connection, *, foreign: bool, timeout: float) -> None:
         """Refuse what other software made, then make the settings that the database itself keeps.
 
-        `ours` says whether the tables of this library are there; `timeout` is in seconds.
+        `foreign` says whether there are tables, and none of this library; `timeout` is in seconds.
         """
 
     # --- transactions -----------------------------------------------------------------------------------
@@ -62,8 +62,8 @@ class Dialect(ABC):
         """Bound how long the connection's next statements wait for others, in seconds."""
 
     @abstractmethod
-    def turn(self, timeout: float) -> AbstractContextManager[None]:
-        """Wait for this repository's turn to write, where writers of one process shall queue up in it."""
+    def turn(self, timeout: float, *, writing: bool) -> AbstractContextManager[None]:
+        """Wait for a thread's turn to use the database, where threads of one repository shall queue up."""
 
     @abstractmethod
     def begin(self, connection: Connection) -> None:

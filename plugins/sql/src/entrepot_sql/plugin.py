@@ -37,5 +37,14 @@ def entrepot_conformance_targets() -> list[TargetSpec]:
             opens="sql+sqlite:///{folder}/chat.db",
             witness="embedded",
             summary="SQLite, one file",
-        )
+        ),
+        TargetSpec(
+            name="sqlite-memory",
+            kind="memory",
+            opens="sql+sqlite://",
+            witness="embedded",
+            shared=False,
+            durable=False,
+            summary="SQLite, in memory",
+        ),
     ]

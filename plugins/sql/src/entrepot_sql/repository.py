@@ -116,9 +116,13 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
     def _open(self) -> None:
         """Connect, and make the tables if they are not there; several processes may do so at once."""
         with self._session() as connection:
-            version = self._layout(connection)
+            # One look at the tables: between two, another process may make them.
+            names = inspect(connection).get_table_names()
+            ours = schema.layout.name in names
             if self._owned:
-                self._dialect.settle(connection, ours=version is not None, timeout=remaining(self.timeout))
+                foreign = bool(names) and not ours
+                self._dialect.settle(connection, foreign=foreign, timeout=remaining(self.timeout))
+            version = self._layout(connection) if ours else None
         if version is None:
             with self._writing() as connection:
                 version = self._layout(connection)  # another process may have been faster
@@ -140,9 +144,13 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
             self._engine.dispose()
 
     @contextmanager
-    def _session(self) -> Generator[Connection]:
+    def _session(self, *, writing: bool = False) -> Generator[Connection]:
         """Lend a connection; what was not committed is rolled back."""
-        with translated(self._dialect, self._where), self._engine.connect() as connection:
+        with (
+            self._dialect.turn(remaining(self.timeout), writing=writing),
+            translated(self._dialect, self._where),
+            self._engine.connect() as connection,
+        ):
             self._dialect.arm(connection, remaining(self.timeout))
             try:
                 yield connection
@@ -153,7 +161,7 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
     @contextmanager
     def _writing(self) -> Generator[Connection]:
         """Lend a connection inside of a transaction that writes, and commit it."""
-        with self._dialect.turn(remaining(self.timeout)), self._session() as connection:
+        with self._session(writing=True) as connection:
             self._dialect.begin(connection)
             yield connection
             connection.commit()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 import time
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from sqlalchemy import create_engine, event, func, inspect
+from sqlalchemy import create_engine, event, func
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool, SingletonThreadPool, StaticPool
@@ -24,9 +23,10 @@ from entrepot.errors import (
 )
 from entrepot_sql.dialects import Dialect
 from entrepot_sql.schema import conversation, count, living, message, new_name, now, ttl
+from entrepot_sql.turns import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from contextlib import AbstractContextManager
 
     from sqlalchemy import URL, ColumnElement, Connection, Engine, Executable
     from sqlalchemy.engine.interfaces import Dialect as Driver
@@ -36,6 +36,7 @@ _KEPT_OPEN: Final = 5
 """Connections that the pool keeps; more are opened when more threads ask."""
 _BUSY: Final = "entrepot_busy_timeout"
 _PAUSE: Final = 0.01
+_AT_ONCE: Final = nullcontext()
 _PRIMARY: Final = 0xFF
 """SQLite's extended result codes have the primary code in their low byte."""
 
@@ -68,7 +69,8 @@ class SqliteDialect(Dialect):
     )
 
     def __init__(self) -> None:
-        self._turn = threading.Lock()
+        self._turns = Turns()
+        self._alone = False
 
     # --- connecting -------------------------------------------------------------------------------------
 
@@ -84,7 +86,7 @@ class SqliteDialect(Dialect):
             raise ConfigurationError(msg, hint="the options are timeout and ttl")
         _refuse_async(url.get_dialect())
         # A database in memory is its connection, so there is one, and threads take it in turns.
-        memory = url.database in _MEMORY
+        memory = self._alone = url.database in _MEMORY
         engine = create_engine(
             url,
             hide_parameters=True,
@@ -111,9 +113,9 @@ class SqliteDialect(Dialect):
         """Return the file's name without its folder."""
         return "memory" if url.database in _MEMORY else PurePath(str(url.database)).name
 
-    def settle(self, connection: Connection, *, ours: bool, timeout: float) -> None:
+    def settle(self, connection: Connection, *, foreign: bool, timeout: float) -> None:
         """Refuse a file that holds tables and none of ours; switch to the write-ahead log."""
-        if not ours and inspect(connection).get_table_names():
+        if foreign:
             msg = f"{self.label(connection.engine.url)!r} is a SQLite file of other software"
             raise CorruptDataError(
                 msg, hint="choose another path; to share a database on purpose, give an Engine as client"
@@ -134,15 +136,9 @@ class SqliteDialect(Dialect):
             connection.exec_driver_sql(f"PRAGMA busy_timeout = {wanted}")
             connection.info[_BUSY] = wanted
 
-    @contextmanager
-    def turn(self, timeout: float) -> Generator[None]:
-        """Let the threads of this repository write one after another."""
-        if not self._turn.acquire(timeout=timeout):
-            raise OperationTimeoutError("other threads kept writing for too long", outcome="not_done")
-        try:
-            yield
-        finally:
-            self._turn.release()
+    def turn(self, timeout: float, *, writing: bool) -> AbstractContextManager[None]:
+        """Let writers go one after another, and readers too where there is one connection."""
+        return self._turns.taken(timeout) if writing or self._alone else _AT_ONCE
 
     def begin(self, connection: Connection) -> None:
         """Take the write lock at once: a transaction that reads first might find it gone when it writes."""

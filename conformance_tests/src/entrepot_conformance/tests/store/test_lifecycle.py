@@ -122,37 +122,40 @@ def test_what_one_store_object_wrote_the_next_search_of_another_sees(stores: Sto
         assert len(two.similarity_search(SearchRequest(vector=[1.0, n], top_k=1))) == 1
 
 
-async def test_every_operation_has_a_twin_that_answers_alike(
-    stores: Stores, model: FunctionEmbeddingModel
-) -> None:
-    # E3
-    store = stores(embedding=model)
-    await store.acreate_collection()
-    assert await store.acollection_exists()
-    assert store.collection in await store.alist_collections()
-    documents = [Document("ab" * (n + 1) + "c" * n, id=str(n), metadata={"n": n}) for n in range(10)]
-    assert await store.aadd(documents) == [str(n) for n in range(10)]
-    assert await store.acount("n > 3") == store.count("n > 3") == 6
-    assert await store.aget(["3", "x"]) == store.get(["3", "x"])
-    assert await store.asimilarity_search("abc") == store.similarity_search("abc")
-    assert await store.as_retriever().asimilarity_search("abc", top_k=2) == store.similarity_search(
-        "abc", top_k=2
-    )
-    assert await store.asimilarity_search_batch(["a"]) == store.similarity_search_batch(["a"])
-    assert [d async for d in store.ascan("n > 3", batch_size=2)] == list(store.scan("n > 3", batch_size=2))
-    pages = [page async for page in store.ascan("n > 3", batch_size=4).pages()]
-    assert [len(page.items) for page in pages] == [4, 2]
-    assert await store.astats() == store.stats()
-    assert await store.aupdate(["1"], set={"m": 1}) == ["1"]
-    await store.adelete(["1"])
-    await store.adelete_all()
-    assert await store.acount() == 0
-    await store.adrop_collection()
-    assert not store.collection_exists()
-    async with store:
-        pass
-    with pytest.raises(ClosedError):
-        await store.acount()
+def test_every_operation_has_a_twin_that_answers_alike(stores: Stores, model: FunctionEmbeddingModel) -> None:
+    async def twins() -> None:
+        # E3
+        store = stores(embedding=model)
+        await store.acreate_collection()
+        assert await store.acollection_exists()
+        assert store.collection in await store.alist_collections()
+        documents = [Document("ab" * (n + 1) + "c" * n, id=str(n), metadata={"n": n}) for n in range(10)]
+        assert await store.aadd(documents) == [str(n) for n in range(10)]
+        assert await store.acount("n > 3") == store.count("n > 3") == 6
+        assert await store.aget(["3", "x"]) == store.get(["3", "x"])
+        assert await store.asimilarity_search("abc") == store.similarity_search("abc")
+        assert await store.as_retriever().asimilarity_search("abc", top_k=2) == store.similarity_search(
+            "abc", top_k=2
+        )
+        assert await store.asimilarity_search_batch(["a"]) == store.similarity_search_batch(["a"])
+        assert [d async for d in store.ascan("n > 3", batch_size=2)] == list(
+            store.scan("n > 3", batch_size=2)
+        )
+        pages = [page async for page in store.ascan("n > 3", batch_size=4).pages()]
+        assert [len(page.items) for page in pages] == [4, 2]
+        assert await store.astats() == store.stats()
+        assert await store.aupdate(["1"], set={"m": 1}) == ["1"]
+        await store.adelete(["1"])
+        await store.adelete_all()
+        assert await store.acount() == 0
+        await store.adrop_collection()
+        assert not store.collection_exists()
+        async with store:
+            pass
+        with pytest.raises(ClosedError):
+            await store.acount()
+
+    asyncio.run(twins())
 
 
 def test_a_store_works_in_two_event_loops_in_a_row(stores: Stores) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import threading
 from typing import TYPE_CHECKING, Any
@@ -184,22 +185,25 @@ def test_the_first_add_through_a_view_makes_the_collection_as_the_store_would(st
         other.count()
 
 
-async def test_views_have_their_twins(shared: VectorStore) -> None:
-    # E3, T1, T2
-    view = shared.where("tenant == 'a'")
-    assert await view.acount() == 5
-    assert [found.id for found in await view.aget(["a1", "b1"])] == ["a1"]
-    assert len(await view.asimilarity_search(SearchRequest(vector=[1.0, 1.0], top_k=50))) == 5
-    assert {found.id[0] async for found in view.ascan()} == {"a"}
-    with pytest.raises(OutsideViewError):
-        await view.aadd([document("b1")])
-    with pytest.raises(OutsideViewError):
-        await view.adelete(["b1"])
-    assert await view.aupdate(["b1", "a1"], set={"x": 1}) == ["a1"]
-    with pytest.raises(UnsupportedError):
-        await view.adrop_collection()
-    with pytest.raises(UnsupportedError):
-        await view.alist_collections()
+def test_views_have_their_twins(shared: VectorStore) -> None:
+    async def twins() -> None:
+        # E3, T1, T2
+        view = shared.where("tenant == 'a'")
+        assert await view.acount() == 5
+        assert [found.id for found in await view.aget(["a1", "b1"])] == ["a1"]
+        assert len(await view.asimilarity_search(SearchRequest(vector=[1.0, 1.0], top_k=50))) == 5
+        assert {found.id[0] async for found in view.ascan()} == {"a"}
+        with pytest.raises(OutsideViewError):
+            await view.aadd([document("b1")])
+        with pytest.raises(OutsideViewError):
+            await view.adelete(["b1"])
+        assert await view.aupdate(["b1", "a1"], set={"x": 1}) == ["a1"]
+        with pytest.raises(UnsupportedError):
+            await view.adrop_collection()
+        with pytest.raises(UnsupportedError):
+            await view.alist_collections()
+
+    asyncio.run(twins())
 
 
 def test_a_filter_beyond_the_limits_of_one_may_stand_under_a_view(shared: VectorStore) -> None:
