@@ -146,6 +146,7 @@ def build(session: nox.Session) -> None:
     # Only the tests stand beside the installed wheels: the sources are out of reach.
     session.run("python", "-c", INSTALLED, *(wheel.name.split("-")[0] for wheel in wheels), silent=True)
     pytest(session, "-m", "not slow", *source_folders("tests"), "tests", report="build")
+    pytest(session, "-m", "not slow", "--pyargs", "entrepot_conformance.tests", report="suite")
     # The core alone, without extras: it works, and the command says what it lacks.
     bare = Path(session.create_tmp()) / "bare"
     python = bare / ("Scripts" if sys.platform == "win32" else "bin") / "python"

@@ -1,4 +1,4 @@
-"""Draw results as a picture for the docs: `python benchmarks/plot.py RESULTS.json PICTURE.svg`.
+"""Put results into the docs: `python benchmarks/plot.py RESULTS.json docs/assets/benchmarks.svg docs/benchmarks.md`.
 
 One bar a line: how much of its goal a figure takes, so that everything left of the mark is reached.
 """
@@ -44,6 +44,51 @@ def drawn(lines: list[dict[str, Any]]) -> str:
     return "\n".join([*parts, "</svg>", ""])
 
 
+def table(lines: list[dict[str, Any]]) -> str:
+    """Return the lines as a Markdown table."""
+    rows = ["| what | figure | goal | reached |", "| --- | --- | --- | --- |"]
+    for line in lines:
+        figure = (
+            f"{line['ratio']:.2f} x"
+            if "ratio" in line
+            else f"{line['value']:,} {line.get('unit', '')}".strip()
+        )
+        sign = "at least" if line.get("at_least") else "at most"
+        rows.append(
+            f"| {line['name']} | {figure} | {sign} {line['goal']:,} | {'yes' if line['ok'] else 'no'} |"
+        )
+    return "\n".join(rows)
+
+
+def peer_table(peers: list[dict[str, Any]]) -> str:
+    """Return the peers as a Markdown table; those that were left out are named below it."""
+    measured = [peer for peer in peers if "left_out" not in peer]
+    rows = ["| library | search | filter of 10 % | documents/s added |", "| --- | --- | --- | --- |"]
+    rows += [
+        f"| {peer['name']} | {peer['search']} x | {peer['filter of 10 %']} x | {peer['documents_per_second']:,} |"
+        for peer in measured
+    ]
+    left_out = [peer["name"] for peer in peers if "left_out" in peer]
+    if left_out:
+        rows += ["", f"Left out, because it could not be run there: {', '.join(left_out)}."]
+    return "\n".join(rows)
+
+
+def between(page: str, mark: str, content: str) -> str:
+    """Return a page with what stands between its mark and the end of that part replaced."""
+    before, start, rest = page.partition(f"<!-- {mark} -->\n")
+    _, end, after = rest.partition("<!-- end -->")
+    return f"{before}{start}\n{content}\n\n{end}{after}"
+
+
+def main() -> None:
+    """Write the picture and the tables of the docs from results."""
+    results, picture, page = map(Path, sys.argv[1:])
+    found = json.loads(results.read_text("utf-8"))
+    picture.write_text(drawn(found["lines"]), "utf-8")
+    text = between(page.read_text("utf-8"), "lines", table(found["lines"]))
+    page.write_text(between(text, "peers", peer_table(found["peers"])), "utf-8")
+
+
 if __name__ == "__main__":
-    results, picture = map(Path, sys.argv[1:])
-    picture.write_text(drawn(json.loads(results.read_text("utf-8"))["lines"]), "utf-8")
+    main()
