@@ -257,6 +257,17 @@ def test_a_filter_deletes_exactly_what_matches() -> None:
     assert [document.id for document in store.scan()] == [f"{n:03}" for n in (*range(10), *range(90, 100))]
 
 
+def test_emptying_a_view_leaves_the_rest() -> None:
+    # T1, F9: where the engine takes nothing of the view's filter
+    store, _ = filled({f"{n:03}": {"n": n} for n in range(100)})
+    view = store.where("n >= 10 and n < 90")
+    assert view.count() == 80
+    view.delete_all()
+    assert [document.id for document in store.scan()] == [f"{n:03}" for n in (*range(10), *range(90, 100))]
+    store.delete_all()
+    assert store.count() == 0
+
+
 def test_what_changed_meanwhile_is_not_deleted() -> None:
     # D7
     class Racing(Poor):

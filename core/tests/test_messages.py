@@ -181,3 +181,46 @@ def test_what_cannot_be_read_is_an_error_not_a_guess() -> None:
         with pytest.raises(CorruptDataError) as caught:
             decode_message(text)
         assert caught.value.__cause__ is None or isinstance(caught.value.__cause__, msgspec.DecodeError)
+
+
+def made(kind: Any, **fields: Any) -> Any:
+    return kind(**fields)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        (UserMessage, {"created": "2020"}),
+        (SystemMessage, {"created": None}),
+        (UserMessage, {"media": "abc"}),
+        (UserMessage, {"media": ({"mime_type": "image/png"},)}),
+        (UserMessage, {"media": None}),
+        (AssistantMessage, {"tool_calls": ({"id": "1", "name": "f"},)}),
+        (AssistantMessage, {"tool_calls": ToolCall("1", "f")}),
+        (AssistantMessage, {"media": (None,)}),
+        (ToolResponseMessage, {"responses": (None,)}),
+        (ToolResponseMessage, {"responses": 5}),
+        (Media, {"mime_type": None, "data": b""}),
+        (Media, {"mime_type": "image/png", "data": "text"}),
+        (Media, {"mime_type": "image/png", "url": 5}),
+        (Media, {"mime_type": "image/png", "url": "u", "name": 5}),
+    ],
+)
+def test_what_is_of_another_type_is_refused_at_once(kind: Any, fields: dict[str, Any]) -> None:  # M2
+    with pytest.raises(MessageError):
+        made(kind, **fields)
+
+
+def test_lists_become_tuples_so_that_what_is_read_equals_what_was_made() -> None:  # M2
+    call, response = ToolCall("1", "f"), ToolResponse("1", "f", "x")
+    picture = Media(mime_type="image/png", data=b"x")
+    made_of_lists = [
+        made(AssistantMessage, tool_calls=[call], media=[picture]),
+        made(UserMessage, media=[picture]),
+        made(ToolResponseMessage, responses=[response]),
+        made(ToolResponseMessage, responses=[]),
+    ]
+    assert made_of_lists[0].tool_calls == (call,)
+    assert made_of_lists[3].responses == ()
+    for message in made_of_lists:
+        assert decode_message(encode_message(message)) == message

@@ -7,7 +7,7 @@ import sys
 import textwrap
 from importlib.metadata import EntryPoint
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
@@ -19,6 +19,7 @@ from entrepot import (
     open_chat_memory,
     open_vector_store,
 )
+from entrepot.capabilities import Capabilities
 from entrepot.errors import (
     ConfigurationError,
     DriverNotFoundError,
@@ -27,7 +28,7 @@ from entrepot.errors import (
     PluginNotFoundError,
     UnknownOptionError,
 )
-from entrepot.opening import aopen_vector_store, embedding_model
+from entrepot.opening import VectorStoreConfig, aopen_vector_store, embedding_model
 from entrepot.plugins import (
     EmbeddingModelSpec,
     PluginManager,
@@ -40,6 +41,8 @@ from entrepot.urls import parse_url
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from entrepot.urls import StoreURL
 
 
 def plugin(monkeypatch: pytest.MonkeyPatch, name: str, **functions: Any) -> EntryPoint:
@@ -139,8 +142,12 @@ def test_an_unknown_name_suggests_the_nearest() -> None:
     # E2
     with pytest.raises(PluginNotFoundError, match=r"did you mean 'simple'"):
         open_vector_store("simpel://")
-    with pytest.raises(PluginNotFoundError, match=r"pip install"):
-        open_vector_store("vespa://host/c")
+    with pytest.raises(PluginNotFoundError, match=r"pip install entrepot-milvus"):
+        open_vector_store("milvus://host/c")
+    for stranger in ("vespa", "milvis"):  # a typing error must not lead to what a stranger published
+        with pytest.raises(PluginNotFoundError, match="entrepot plugins") as caught:
+            open_vector_store(f"{stranger}://host/c")
+        assert "pip install" not in str(caught.value)
     with pytest.raises(PluginNotFoundError, match="no chat memory"):
         open_chat_memory("wordllama://")
 
@@ -177,6 +184,83 @@ def test_a_missing_driver_is_told_from_a_broken_plugin(
     for path in ("no_such_module_x:Store", "entrepot.stores.simple:NoStore"):
         with pytest.raises(PluginBrokenError):
             load_attribute(path, "the plugin 'x'")
+
+
+def test_a_module_that_exits_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # E2
+    (tmp_path / "exiting_plugin.py").write_text("import sys\nsys.exit(7)\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+
+    @hookimpl
+    def entrepot_embedding_models() -> list[EmbeddingModelSpec]:
+        raise SystemExit(7)
+
+    hooked = plugin(monkeypatch, "hooked", entrepot_embedding_models=entrepot_embedding_models)
+    manager = PluginManager([EntryPoint("exiting", "exiting_plugin", "entrepot"), hooked])
+    infos = {info.name: info for info in manager.plugins()}
+    assert "SystemExit: 7" in (infos["exiting"].error or "")
+    assert "SystemExit: 7" in (infos["hooked"].error or "")
+    with pytest.raises(PluginBrokenError, match="SystemExit"):
+        load_attribute("exiting_plugin:Store", "the plugin 'x'")
+
+
+class NoStruct:
+    """No config class at all."""
+
+
+class WithoutUrl(VectorStoreConfig, frozen=True, kw_only=True):
+    scheme: ClassVar[str] = "faulty"
+
+
+class FailingUrl(VectorStoreConfig, frozen=True, kw_only=True):
+    scheme: ClassVar[str] = "faulty"
+
+    @classmethod
+    def from_url(cls, url: StoreURL) -> dict[str, Any]:
+        raise KeyError(url.scheme)
+
+
+class CheckedUrl(VectorStoreConfig, frozen=True, kw_only=True):
+    scheme: ClassVar[str] = "faulty"
+
+    @classmethod
+    def from_url(cls, url: StoreURL) -> dict[str, Any]:
+        return {"collection": url.path}
+
+    def __post_init__(self) -> None:
+        raise ConfigurationError("the collection is not good", hint="take another")
+
+
+@pytest.mark.parametrize(
+    ("config", "error", "says"),
+    [
+        ("NoStruct", PluginBrokenError, "no config class"),
+        ("faulty", PluginBrokenError, "no config class"),
+        ("WithoutUrl", PluginBrokenError, r"WithoutUrl\.from_url is missing"),
+        ("FailingUrl", PluginBrokenError, r"FailingUrl\.from_url failed: KeyError"),
+        ("CheckedUrl", ConfigurationError, r"^the collection is not good\n  hint: take another$"),
+    ],
+)
+def test_a_config_that_breaks_the_rules_is_named(
+    monkeypatch: pytest.MonkeyPatch, config: str, error: type[Exception], says: str
+) -> None:
+    # E2
+    @hookimpl
+    def entrepot_vector_stores() -> list[VectorStoreSpec]:
+        return [
+            VectorStoreSpec(
+                name="faulty", factory="nowhere:x", config=f"{__name__}:{config}", capabilities=Capabilities()
+            )
+        ]
+
+    point = plugin(monkeypatch, "faulty", entrepot_vector_stores=entrepot_vector_stores)
+    monkeypatch.setattr("entrepot.opening.plugin_manager", lambda: PluginManager([point]))
+    with pytest.raises(error, match=says):
+        open_vector_store("faulty://host/c")
+
+
+def faulty() -> None:
+    """Stand where a config class should."""
 
 
 # --- opening ----------------------------------------------------------------------------------------------

@@ -141,6 +141,11 @@ def holds(query: Query, record: StoredRecord) -> bool:
 
 def too_many(query: Query, rows: int) -> CompletionLimitError:
     """Return the error that names the clauses that were not pushed down, without their values."""
+    if query.pushed is None or query.pushed.exact:
+        msg = f"ranking more hits than the engine takes read {rows} rows and would have to read more"
+        return CompletionLimitError(
+            msg, clause="", rows=rows, hint="ask for fewer hits, or raise max_completion_rows"
+        )
     converted = cast("Converted[object]", query.pushed)
     clauses = converted.report.inexact
     names = ", ".join(dict.fromkeys(clause.key for clause in clauses))

@@ -20,9 +20,10 @@ Models that come with entrepot live in `entrepot.embeddings` and are named in UR
 from __future__ import annotations
 
 import asyncio
+import operator
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Protocol, SupportsIndex, TypeAlias, cast
 
 import numpy as np
 
@@ -39,6 +40,7 @@ from entrepot.errors import (
     EntrepotError,
     UnembeddableTextError,
 )
+from entrepot.metadata import name_fault
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Sequence
@@ -58,9 +60,13 @@ __all__ = [
     "Vectors",
     "aembed_texts",
     "batching_for",
+    "check_dimensions",
     "check_embeddings",
     "embed_texts",
+    "foreign_errors",
     "max_tokens_of",
+    "model_dimensions",
+    "model_name",
     "token_counter_of",
 ]
 
@@ -187,7 +193,7 @@ class DimensionProbe:
         if self._dimensions is None:
             with self._lock:
                 if self._dimensions is None:
-                    with _foreign_errors(self._model):
+                    with foreign_errors(self._model):
                         vectors = self._embed([PROBE_TEXT])
                     self.learn(check_embeddings(vectors, 1, None, model=self._model))
         return cast("int", self._dimensions)
@@ -211,6 +217,9 @@ class FunctionEmbeddingModel:
         aembed: The async form, if there is one.
         token_counter: Counts as the model's tokenizer does.
         max_tokens: The longest text that the function takes.
+
+    Raises:
+        ConfigurationError: No function, no name, or dimensions that are no int of at least 1.
     """
 
     def __init__(  # noqa: PLR0913 - one argument for each thing a model may know
@@ -223,11 +232,18 @@ class FunctionEmbeddingModel:
         token_counter: TokenCounter | None = None,
         max_tokens: int | None = None,
     ) -> None:
-        if dimensions is not None and dimensions < 1:
-            raise ConfigurationError(f"dimensions must be at least 1, not {dimensions}")
+        functions: dict[str, object] = (
+            {"embed": embed} if aembed is None else {"embed": embed, "aembed": aembed}
+        )
+        for what, function in functions.items():
+            if not callable(function):
+                raise ConfigurationError(f"{what} must be a function, not {type(function).__name__}")
+        fault = name_fault(name)
+        if fault is not None:
+            raise ConfigurationError(f"the model's name {fault}", hint="it names the vector space")
         self._embed = embed
         self._aembed = aembed
-        self._given = dimensions
+        self._given = None if dimensions is None else check_dimensions(dimensions)
         self._probe = DimensionProbe(embed, model=name)
         self.name = name
         self.token_counter = token_counter
@@ -257,7 +273,53 @@ class FunctionEmbeddingModel:
         return result
 
 
-# --- what a model may add --------------------------------------------------------------------------------
+# --- what a model says of itself --------------------------------------------------------------------------
+
+
+def check_dimensions(value: object) -> int:
+    """Return a length of vectors as a plain int; numpy's integers are taken too.
+
+    Raises:
+        ConfigurationError: No integer, or below 1.
+    """
+    if not isinstance(value, bool) and hasattr(value, "__index__"):
+        number = operator.index(cast("SupportsIndex", value))
+        if number >= 1:
+            return number
+    raise ConfigurationError(f"dimensions must be an int of at least 1, not {value!r}")
+
+
+def model_name(model: EmbeddingModel) -> str:
+    """Return what the model calls its vector space.
+
+    Raises:
+        EmbeddingError: It has no name, cannot tell it, or it is no text that a collection can record.
+    """
+    kind = type(model).__name__
+    with foreign_errors(kind):
+        name = model.name
+    fault = name_fault(name)
+    if fault is not None:
+        raise EmbeddingError(f"embedding model {kind}: its name {fault}")
+    return name
+
+
+def model_dimensions(model: EmbeddingModel) -> int:
+    """Return the length of the model's vectors as a plain int. May call the model, so it may block.
+
+    Raises:
+        EmbeddingError: It cannot tell, or what it tells is no length.
+    """
+    name = model_name(model)
+    with foreign_errors(name):
+        told = model.dimensions
+    try:
+        return check_dimensions(told)
+    except ConfigurationError as error:
+        raise EmbeddingError(f"embedding model {name!r}: its {error.message}") from None
+
+
+# --- what a model may add ---------------------------------------------------------------------------------
 
 
 def token_counter_of(model: EmbeddingModel) -> TokenCounter:
@@ -313,12 +375,13 @@ def embed_texts(
         SizeLimitError: A text is longer than the model takes; no text was sent.
         EmbeddingError: The model failed (its exception is the cause) or answered wrongly.
     """
+    name = model_name(model)
     parts: list[Vectors] = []
     _check_texts(texts, labels)
     for batch in _batches(model, texts, labels, batching):
-        with _foreign_errors(model.name, labels, batch):
+        with foreign_errors(name, labels, batch):
             vectors = model.embed([texts[i] for i in batch])
-        parts.append(check_embeddings(vectors, len(batch), dimensions, model=model.name))
+        parts.append(check_embeddings(vectors, len(batch), dimensions, model=name))
         dimensions = parts[-1].shape[1]
     return _joined(parts, dimensions)
 
@@ -332,6 +395,7 @@ async def aembed_texts(
     dimensions: int | None = None,
 ) -> Vectors:
     """As `embed_texts`: by the model's `aembed`, or on a worker thread that keeps the caller's context."""
+    name = model_name(model)
     native = _native_async(model)
     parts: list[Vectors] = []
     _check_texts(texts, labels)
@@ -341,9 +405,9 @@ async def aembed_texts(
         batches = await asyncio.to_thread(_batches, model, texts, labels, batching)
     for batch in batches:
         chunk = [texts[i] for i in batch]
-        with _foreign_errors(model.name, labels, batch):
+        with foreign_errors(name, labels, batch):
             vectors = await (native(chunk) if native is not None else asyncio.to_thread(model.embed, chunk))
-        parts.append(check_embeddings(vectors, len(batch), dimensions, model=model.name))
+        parts.append(check_embeddings(vectors, len(batch), dimensions, model=name))
         dimensions = parts[-1].shape[1]
     return _joined(parts, dimensions)
 
@@ -375,8 +439,9 @@ def _batches(
     labels: Sequence[str] | None,
     batching: BatchingStrategy | None,
 ) -> list[range]:
-    strategy = batching if batching is not None else batching_for(model)
-    batches = [batch for batch in strategy.batches(texts, labels) if len(batch) > 0]
+    with foreign_errors(model_name(model), doing="could not count tokens"):
+        strategy = batching if batching is not None else batching_for(model)
+        batches = [batch for batch in strategy.batches(texts, labels) if len(batch) > 0]
     position = 0
     for batch in batches:
         if batch.start != position or batch.step != 1:
@@ -393,8 +458,12 @@ def _batches(
 
 
 @contextmanager
-def _foreign_errors(
-    model: str, labels: Sequence[str] | None = None, batch: range | None = None
+def foreign_errors(
+    model: str,
+    labels: Sequence[str] | None = None,
+    batch: range | None = None,
+    *,
+    doing: str = "failed",
 ) -> Generator[None]:
     """Let entrepot's errors pass, naming the text they are about; make an `EmbeddingError` of all others.
 
@@ -413,7 +482,7 @@ def _foreign_errors(
     except EntrepotError:
         raise
     except Exception as error:
-        message = f"embedding model {model!r} failed: {type(error).__name__}"
+        message = f"embedding model {model!r} {doing}: {type(error).__name__}"
         raise EmbeddingError(
             message, hint="the cause below says more; try the model alone with one text"
         ) from error

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from entrepot.errors import OutsideViewError
-from entrepot.filters import evaluate
+from entrepot.filters import And, FilterOp, Leaf, evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -29,6 +29,22 @@ def refuse_outside(stored: Iterable[StoredRecord], inside: Normal) -> None:
         if not evaluate(inside, record.metadata or {}):
             msg = f"the id {record.id!r} belongs to a document outside of the view"
             raise OutsideViewError(msg, hint="choose another id")
+
+
+def equalities(inside: Normal) -> list[Leaf]:
+    """Return the top-level conjunctive equality terms of a filter: what a view stamps (T2)."""
+    parts = inside.parts if isinstance(inside, And) else (inside,)
+    return [part for part in parts if isinstance(part, Leaf) and part.op is FilterOp.EQ and not part.negated]
+
+
+def fits(metadata: Mapping[str, Any], inside: Normal) -> bool:
+    """Whether a document may be stored through a view: the filter holds, its equalities by exact scalars.
+
+    A list that holds the value would satisfy other views too, so it is not that value (T2).
+    """
+    return evaluate(inside, metadata) and not any(
+        isinstance(metadata.get(leaf.key), list) for leaf in equalities(inside)
+    )
 
 
 def changed(metadata: Mapping[str, Any], changes: Mapping[str, Any], unset: Sequence[str]) -> Metadata:
@@ -52,7 +68,7 @@ def changed_inside(
         metadata = record.metadata or {}
         if not evaluate(inside, metadata):
             continue
-        if not evaluate(inside, changed(metadata, changes, unset)):
+        if not fits(changed(metadata, changes, unset), inside):
             msg = f"the update would move document {record.id!r} out of the view"
             raise OutsideViewError(msg, hint="leave the keys of the view's filter as they are")
         names.add(record.id)

@@ -13,12 +13,13 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from entrepot.capabilities import Metric
 from entrepot.completion import MAX_COMPLETION_ROWS
 from entrepot.errors import (
     ArgumentTypeError,
+    CollectionError,
     CollectionMismatchError,
     CollectionNotFoundError,
     ConfigurationError,
@@ -26,9 +27,9 @@ from entrepot.errors import (
     UnsupportedError,
 )
 from entrepot.exchange import DEFAULT_TIMEOUT
-from entrepot.filters import TRUE, Expression, normalise, parse_filter
+from entrepot.filters import TRUE, Expression, all_of, normalise, parse_filter
 from entrepot.lifecycle import Resource
-from entrepot.metadata import same_metadata
+from entrepot.metadata import name_fault, same_metadata
 from entrepot.records import Query
 from entrepot.steps import ask
 
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from entrepot.search import FilterLike
     from entrepot.steps import Steps
 
+
+T = TypeVar("T")
 
 _HOOKS: Final = (
     "open",
@@ -104,6 +107,10 @@ class VectorStoreHooks(Resource):
             msg = f"max_completion_rows must be an int of at least 0, not {max_completion_rows!r}"
             raise ConfigurationError(msg)
         self.max_completion_rows = max_completion_rows
+        fault = name_fault(collection)
+        if fault is not None:
+            msg = f"the collection's name {collection!r} {fault}"
+            raise ConfigurationError(msg)
         self.collection = collection
         self.embedding = embedding
         self.batching = batching
@@ -314,21 +321,37 @@ class VectorStoreHooks(Resource):
 
     # --- what the operations share ----------------------------------------------------------------------
 
+    def _run(self, operation: str, steps: Steps[T], timeout: float | None = None, asked: object = None) -> T:
+        try:
+            return super()._run(operation, steps, timeout, asked)
+        except CollectionError:
+            self._info = None  # it may have been dropped, or made anew
+            raise
+
+    async def _arun(
+        self,
+        operation: str,
+        steps: Steps[T],
+        timeout: float | None = None,  # noqa: ASYNC109 - for each exchange, not for the whole
+        asked: object = None,
+    ) -> T:
+        try:
+            return await super()._arun(operation, steps, timeout, asked)
+        except CollectionError:
+            self._info = None
+            raise
+
     @property
     def _target(self) -> str:
         return self.collection
 
-    def _normal(self, given: FilterLike | None) -> Normal:
-        """Return the normal form of a filter argument; a callable is asked now (T1)."""
-        if given is None:
-            return TRUE
-        if not isinstance(given, Expression | str):
-            asked: object = given
-            if not callable(asked):
-                msg = f"a filter is an Expression, a text or a callable, not {type(given).__name__}"
-                raise ArgumentTypeError(msg)
-            return self._normal(given())
-        return _normal_of(given) if isinstance(given, str) else normalise(given)
+    def _scope(self) -> Normal:
+        """Return what every operation is restricted to; a view asks anew, once for each operation (T1)."""
+        return TRUE
+
+    def _within(self, scope: Normal, given: FilterLike | None) -> Normal:
+        """Return a request's filter ANDed with the scope of its operation, in normal form."""
+        return scope if given is None else all_of(scope, normal_of(given))
 
     def _query(self, normal: Normal, **parts: Any) -> Query:
         """Return an engine's query: the filter, what the converter makes of it, and other parts."""
@@ -375,8 +398,27 @@ class VectorStoreHooks(Resource):
             )
 
 
+def normal_of(given: FilterLike) -> Normal:
+    """Return the normal form of a filter: a tree, a text, or a callable, which is asked now.
+
+    Raises:
+        ArgumentTypeError: It is none of these, or the callable returned none of these. A callable that
+            returns None is refused: what was meant to restrict a request must never open it.
+    """
+    asked = cast("object", given)
+    if not isinstance(asked, Expression | str) and callable(asked):
+        asked = asked()
+    if isinstance(asked, str):
+        return _normal_of_text(asked)
+    if isinstance(asked, Expression):
+        return normalise(asked)
+    whose = "a filter" if asked is given else "what a filter's callable returns"
+    msg = f"{whose} is an Expression or a text, not {type(asked).__name__}"
+    raise ArgumentTypeError(msg, hint="leave the filter out to ask without one")
+
+
 @lru_cache(maxsize=256)
-def _normal_of(text: str) -> Normal:
+def _normal_of_text(text: str) -> Normal:
     return normalise(parse_filter(text))
 
 

@@ -22,7 +22,7 @@ class Media(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         name: A name to show, such as the file's.
 
     Raises:
-        MessageError: Neither or both of `url` and `data`, or no MIME type.
+        MessageError: Neither or both of `url` and `data`, no MIME type, or another type of value.
     """
 
     mime_type: str
@@ -32,6 +32,11 @@ class Media(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         """Check that there is exactly one content and a MIME type."""
+        for name, kind in (("mime_type", str), ("url", str), ("data", bytes), ("name", str)):
+            value: object = getattr(self, name)
+            if not isinstance(value, kind) and (value is not None or name == "mime_type"):
+                msg = f"a medium's {name} must be {kind.__name__}, not {type(value).__name__}"
+                raise MessageError(msg)
         if (self.url is None) == (self.data is None):
             msg = "media needs either a url or data"
             raise MessageError(msg)

@@ -82,6 +82,9 @@ class _Message(_Text, frozen=True, kw_only=True, omit_defaults=True):
     role: ClassVar[Role]
 
     def __post_init__(self) -> None:
+        if not isinstance(cast("object", self.created), datetime):
+            msg = f"message {self.id!r}: created must be a datetime, not {type(self.created).__name__}"
+            raise MessageError(msg, hint="use datetime.now(timezone.utc)")
         if self.created.tzinfo is not UTC:
             try:
                 force_setattr(self, "created", in_utc(self.created))
@@ -90,6 +93,23 @@ class _Message(_Text, frozen=True, kw_only=True, omit_defaults=True):
                 raise MessageError(msg, hint="use datetime.now(timezone.utc)") from None
 
     __hash__ = None  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]  # metadata is a dict
+
+
+def _settle(message: _Message, field: str, kind: type) -> None:
+    """Make a field a tuple of the right things, so that what is read equals what was made."""
+    given: object = getattr(message, field)
+    if not isinstance(given, tuple | list):
+        msg = (
+            f"message {message.id!r}: {field} must be a tuple of {kind.__name__}, not {type(given).__name__}"
+        )
+        raise MessageError(msg)
+    items: tuple[object, ...] = tuple(cast("Sequence[object]", given))
+    for item in items:
+        if not isinstance(item, kind):
+            msg = f"message {message.id!r}: {field} holds a {type(item).__name__}, not a {kind.__name__}"
+            raise MessageError(msg)
+    if items is not given:
+        force_setattr(message, field, items)
 
 
 class SystemMessage(_Message, frozen=True, tag="system"):
@@ -104,6 +124,15 @@ class UserMessage(_Message, frozen=True, kw_only=True, tag="user"):
     role: ClassVar[Role] = Role.USER
     media: tuple[Media, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Check the time and the media.
+
+        Raises:
+            MessageError: `created` or `media` is of another type.
+        """
+        super().__post_init__()
+        _settle(self, "media", Media)
+
 
 class AssistantMessage(_Message, frozen=True, kw_only=True, tag="assistant"):
     """What the model says: text, tool calls, media, or several of them."""
@@ -112,12 +141,31 @@ class AssistantMessage(_Message, frozen=True, kw_only=True, tag="assistant"):
     tool_calls: tuple[ToolCall, ...] = ()
     media: tuple[Media, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Check the time, the calls and the media.
+
+        Raises:
+            MessageError: One of them is of another type.
+        """
+        super().__post_init__()
+        _settle(self, "tool_calls", ToolCall)
+        _settle(self, "media", Media)
+
 
 class ToolResponseMessage(_Message, frozen=True, kw_only=True, tag="tool"):
     """What the tools answered to the assistant's calls."""
 
     role: ClassVar[Role] = Role.TOOL
     responses: tuple[ToolResponse, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the time and the responses.
+
+        Raises:
+            MessageError: One of them is of another type.
+        """
+        super().__post_init__()
+        _settle(self, "responses", ToolResponse)
 
 
 Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolResponseMessage

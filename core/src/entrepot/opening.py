@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 import msgspec
 
 from entrepot.completion import MAX_COMPLETION_ROWS
-from entrepot.errors import ConfigurationError, UnknownOptionError
+from entrepot.errors import ConfigurationError, EntrepotError, PluginBrokenError, UnknownOptionError
 from entrepot.exchange import DEFAULT_TIMEOUT
 from entrepot.plugins import (
     ChatMemorySpec,
@@ -40,6 +40,8 @@ class BackendConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The name of the plugin's entry point."""
     objects: ClassVar[frozenset[str]] = frozenset()
     """Which of ``client``, ``mapping`` and ``fields`` the factory takes."""
+    takes_driver: ClassVar[bool] = False
+    """Whether URLs may name a driver behind the scheme, as in ``sql+sqlite://``."""
 
     timeout: float = DEFAULT_TIMEOUT
 
@@ -78,16 +80,29 @@ def embedding_model(model: str | EmbeddingModel, **options: Any) -> EmbeddingMod
     Raises:
         PluginNotFoundError: Nothing installed provides it.
         DriverNotFoundError: The plugin is there and the package it needs is not.
+        EmbeddingError: The model cannot be made, or cannot tell its name.
     """
+    from entrepot.embedding import foreign_errors, model_name  # noqa: PLC0415 - it imports numpy
+
     if not isinstance(model, str):
-        if not all(hasattr(model, name) for name in ("name", "embed")):
+        if not _has(model, "name", "embed"):
             msg = f"embedding must be a name or a model, not {type(model).__name__}"
             raise ConfigurationError(msg, hint="FunctionEmbeddingModel makes a model of a function")
+        model_name(model)
         return model
     name, _, rest = model.partition(":")
     spec = plugin_manager().spec(name, EmbeddingModelSpec)
     factory = load_attribute(spec.factory, f"the embedding model {name!r}")
-    return cast("EmbeddingModel", factory(rest, **options) if rest else factory(**options))
+    with foreign_errors(name):
+        return cast("EmbeddingModel", factory(rest, **options) if rest else factory(**options))
+
+
+def _has(thing: object, *names: str) -> bool:
+    """Whether an object has attributes; one that fails when it is read is there."""
+    try:
+        return all(hasattr(thing, name) for name in names)
+    except Exception:  # noqa: BLE001 - what it is, its reader will tell
+        return True
 
 
 def open_vector_store(  # noqa: PLR0913 - what a store may be given
@@ -206,14 +221,50 @@ def _resolved(
         url = parse_url(target)
         base = url.scheme.partition("+")[0]
         spec = manager.spec(url.scheme if url.scheme in manager.names() else base, kind)
-        config_type = cast("type[BackendConfig]", load_attribute(spec.config, f"the plugin {spec.name!r}"))
+        config_type = _config_type(spec)
+        if spec.name != url.scheme and not config_type.takes_driver:
+            msg = f"{spec.name}:// takes no driver, and the URL says {url.scheme}://"
+            raise ConfigurationError(msg, hint=f"write {spec.name}://")
         config = _configured(config_type, url, options)
+    _check_numbers(config, spec.name)
     unwanted = sorted(set(given) - type(config).objects)
     if unwanted:
         msg = f"{spec.name}:// takes no {unwanted[0]}"
         raise UnknownOptionError(msg, hint=f"leave {unwanted[0]} out")
     factory = load_attribute(spec.factory, f"the plugin {spec.name!r}")
     return factory, {name: getattr(config, name) for name in config.__struct_fields__} | given
+
+
+def _config_type(spec: VectorStoreSpec | ChatMemorySpec) -> type[BackendConfig]:
+    config = load_attribute(spec.config, f"the plugin {spec.name!r}")
+    if not (isinstance(config, type) and issubclass(config, BackendConfig)):
+        msg = f"the plugin {spec.name!r} names {spec.config!r} as its config, which is no config class"
+        raise PluginBrokenError(msg, hint="derive it from VectorStoreConfig or ChatMemoryConfig")
+    return config
+
+
+def _placed(config: type[BackendConfig], url: StoreURL) -> dict[str, Any]:
+    """Return what the parts of the URL stand for; a plugin that cannot tell is broken."""
+    try:
+        return config.from_url(url)
+    except EntrepotError:
+        raise
+    except (Exception, SystemExit) as error:
+        missing = isinstance(error, NotImplementedError)
+        fault = "is missing" if missing else f"failed: {type(error).__name__}"
+        msg = f"the plugin {config.scheme!r}: {config.__name__}.from_url {fault}"
+        raise PluginBrokenError(msg, hint="report this to its authors") from error
+
+
+def _check_numbers(config: BackendConfig, name: str) -> None:
+    """Refuse what no backend can mean, before any I/O."""
+    if isinstance(config, VectorStoreConfig):
+        least = {"dimension": 1, "max_completion_rows": 0}
+        for field, bound in least.items():
+            value = getattr(config, field)
+            if value is not None and (type(value) is not int or value < bound):
+                msg = f"{name}://: {field} must be an int of at least {bound}, not {value!r}"
+                raise ConfigurationError(msg)
 
 
 def _checked(options: Mapping[str, Any], config: type[BackendConfig]) -> Mapping[str, Any]:
@@ -223,7 +274,7 @@ def _checked(options: Mapping[str, Any], config: type[BackendConfig]) -> Mapping
 
 def _configured(config: type[BackendConfig], url: StoreURL, options: Mapping[str, Any]) -> BackendConfig:
     what = f"{url.scheme}://"
-    placed = config.from_url(url)
+    placed = _placed(config, url)
     twice = sorted((set(url.options) & set(options)) | (set(placed) & (set(options) | set(url.options))))
     if twice:
         msg = f"{what} is given {twice[0]!r} twice"
@@ -234,5 +285,7 @@ def _configured(config: type[BackendConfig], url: StoreURL, options: Mapping[str
         typed = msgspec.convert({**placed, **url.options}, config, strict=False)
         return msgspec.convert({**msgspec.structs.asdict(typed), **options}, config)
     except msgspec.ValidationError as error:
+        if isinstance(error.__cause__, EntrepotError):  # of the config's own checks
+            raise error.__cause__ from None
         msg = f"{what} {error}"
         raise ConfigurationError(msg) from None

@@ -142,6 +142,23 @@ HOOKS: Final[dict[str, type[Spec]]] = {
     "entrepot_filter_converters": FilterConverterSpec,
 }
 """The hooks, and what each of them returns."""
+FIRST_PARTY: Final = frozenset(
+    {
+        "cassandra",
+        "conformance",
+        "elasticsearch",
+        "milvus",
+        "mongodb",
+        "neo4j",
+        "pinecone",
+        "postgres",
+        "qdrant",
+        "rag",
+        "redis",
+        "sql",
+    }
+)
+"""Backends whose distribution, ``entrepot-<name>``, is this project's own."""
 FOREIGN_HOOKS: Final = frozenset({"entrepot_conformance_targets"})
 """Hooks that others call: the conformance suite asks for the backends to run on, if it is installed."""
 
@@ -233,7 +250,9 @@ class PluginManager:
     def _not_found(self, name: str, what: str) -> PluginNotFoundError:
         near = difflib.get_close_matches(name, self.names(), n=1)
         guess = f"did you mean {near[0]!r}? " if near else ""
-        hint = f'{guess}install it: pip install "entrepot-{name}"; `entrepot plugins` lists what is there'
+        # Only names of this project: a typing error must not make anybody install what a stranger put there.
+        install = f"install it: pip install entrepot-{name}; " if name in FIRST_PARTY else ""
+        hint = f"{guess}{install}`entrepot plugins` lists what is there"
         return PluginNotFoundError(f"no installed plugin provides the {what} {name!r}", hint=hint)
 
     def _load(self, name: str, points: Sequence[EntryPoint]) -> list[Spec]:
@@ -254,7 +273,7 @@ class PluginManager:
         who = _distribution(point)
         try:
             module = cast("ModuleType", point.load())
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             msg = f"the plugin {point.name!r} of {who} cannot be imported: {type(error).__name__}: {error}"
             raise PluginBrokenError(
                 msg, hint=f"reinstall {who.split()[0]}, or report this to its authors"
@@ -318,7 +337,7 @@ def _check_hook_names(module: ModuleType, who: str) -> None:
 def _answers(hook: str, function: Callable[[], object], who: str) -> list[Spec]:
     try:
         answer = function()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         msg = f"the hook {hook!r} of {who} failed: {type(error).__name__}: {error}"
         raise PluginBrokenError(msg, hint="report this to its authors") from error
     wanted = HOOKS[hook]
@@ -348,7 +367,7 @@ def load_attribute(path: str, who: str) -> Any:
 
     Raises:
         DriverNotFoundError: The module needs a package that is not installed.
-        PluginBrokenError: There is no such module or attribute.
+        PluginBrokenError: There is no such module or attribute, or the module fails.
     """
     module_name, _, attribute = path.partition(":")
     try:
@@ -362,3 +381,8 @@ def load_attribute(path: str, who: str) -> Any:
     except AttributeError as error:
         msg = f"{who} names {path!r}, which is not there"
         raise PluginBrokenError(msg) from error
+    except EntrepotError:
+        raise
+    except (Exception, SystemExit) as error:
+        msg = f"{who}: {module_name!r} cannot be imported: {type(error).__name__}: {error}"
+        raise PluginBrokenError(msg, hint="report this to its authors") from error

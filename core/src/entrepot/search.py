@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from entrepot.filters import Expression
 
     FilterText: TypeAlias = Expression | str
-    FilterLike: TypeAlias = FilterText | Callable[[], FilterText | None]
+    FilterLike: TypeAlias = FilterText | Callable[[], FilterText]
     """A filter as an argument: a tree, a text, or a callable asked anew for each request."""
 
 Part: TypeAlias = Literal["text", "metadata", "vector"]
@@ -69,7 +69,7 @@ class SearchRequest(_Query, frozen=True, eq=False, kw_only=True):
         rrf_k: The constant k of reciprocal rank fusion (HYBRID).
         weights: Weights of the semantic and of the full-text list in the fusion.
         include: Which parts of the documents come back; id and score always do.
-        timeout: Seconds for the whole search, instead of the store's own (E4).
+        timeout: Seconds for each exchange with the engine, instead of the store's own (E4).
 
     Raises:
         RequestError: Out of bounds, or the parts contradict each other; found at construction.
@@ -127,6 +127,10 @@ class SearchRequest(_Query, frozen=True, eq=False, kw_only=True):
         if self.include is not DEFAULT_INCLUDE:
             force_setattr(self, "include", check_include(self.include))
         check_timeout(self.timeout)
+        exact: object = self.exact
+        if type(exact) is not bool:
+            msg = f"exact must be True or False, not {self.exact!r}"
+            raise ArgumentTypeError(msg)
         self._check_inputs()
         if self.mode is SearchMode.HYBRID:
             self._check_fusion()
@@ -178,7 +182,8 @@ class SearchRequest(_Query, frozen=True, eq=False, kw_only=True):
         if type(self.rrf_k) is not int or self.rrf_k < 1:
             msg = f"rrf_k must be an int of at least 1, not {self.rrf_k!r}"
             raise RequestError(msg)
-        weights = tuple(self.weights)
+        given: object = self.weights
+        weights: tuple[Any, ...] = tuple(cast("Sequence[Any]", given)) if type(given) in (list, tuple) else ()
         if len(weights) != 2 or not all(  # noqa: PLR2004 - two lists are fused
             type(weight) in (int, float) and math.isfinite(weight) and weight >= 0 for weight in weights
         ):
@@ -243,6 +248,12 @@ def check_timeout(timeout: object) -> None:
     ):
         msg = f"timeout must be a positive number of seconds, not {timeout!r}"
         raise RequestError(msg)
+
+
+def checked_timeout(timeout: float | None) -> float | None:
+    """Return a timeout that `check_timeout` lets pass."""
+    check_timeout(timeout)
+    return timeout
 
 
 def raw_scores(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from entrepot.errors import (
     UnsupportedError,
     UnsupportedSearchModeError,
 )
-from entrepot.filters import FALSE
+from entrepot.filters import FALSE, TRUE, evaluate
 from entrepot.hooks import VectorStoreHooks
 from entrepot.observation import note
 from entrepot.records import Hit, Page, Query, StoredRecord
@@ -38,11 +38,12 @@ from entrepot.steps import ask, call
 from entrepot.vectors import as_query, normalised
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
     from entrepot.capabilities import Metric
+    from entrepot.filters import Normal
     from entrepot.records import CollectionInfo
     from entrepot.search import FilterLike, Part
     from entrepot.steps import Steps
@@ -54,30 +55,42 @@ _FUSION_DEPTH: Final = 100
 _FUSION_FACTOR: Final = 4
 
 
+class _Asked(NamedTuple):
+    row: int
+    request: SearchRequest
+    normal: Normal
+
+
 class Searching(VectorStoreHooks):
     """The reading half of `VectorStore`."""
 
     def _find_steps(self, requests: Sequence[SearchRequest]) -> Steps[list[list[Document]]]:
         """Answer search requests; everything that goes to a model or the engine goes in one call."""
         answers: list[list[Document]] = [[] for _ in requests]
-        asked = [(row, self._in_mode(request)) for row, request in enumerate(requests) if request.top_k]
+        scope = self._scope() if requests else TRUE
+        asked: list[_Asked] = []
+        # All that can be refused is, before a model or the engine is asked.
+        for row, request in enumerate(requests):
+            if request.top_k:
+                able = self._able(request)
+                asked.append(_Asked(row, able, self._within(scope, able.filter)))
         if not asked:
             return answers
         info = yield from self._known_steps()
         note(metric=info.metric, dimension=info.dimension)
-        vectors = yield from self._query_vector_steps([request for _, request in asked], info)
+        asked = [each for each in asked if each.normal is not FALSE and each.request.ids != ()]
+        vectors = yield from self._query_vector_steps([each.request for each in asked], info, scope)
         queries: list[Query] = []
         spans: list[slice] = []
-        for (_, request), vector in zip(asked, vectors, strict=True):
-            new = self._queries(request, vector)
+        for (_, request, normal), vector in zip(asked, vectors, strict=True):
+            new = self._queries(request, normal, vector)
             spans.append(slice(len(queries), len(queries) + len(new)))
             queries += new
         if not queries:
             return answers
         found = yield from self._hit_steps(queries, info)
-        for (row, request), vector, span in zip(asked, vectors, spans, strict=True):
-            if span.start != span.stop:
-                answers[row] = _answer(request, found[span], info, vector)
+        for (row, request, _), vector, span in zip(asked, vectors, spans, strict=True):
+            answers[row] = _answer(request, found[span], info, vector)
         return answers
 
     def _hit_steps(self, queries: Sequence[Query], info: CollectionInfo) -> Steps[list[list[Hit]]]:
@@ -110,7 +123,8 @@ class Searching(VectorStoreHooks):
     def _most_hits(self, query: Query) -> int:
         """Return how many hits the plugin's `_search` takes."""
         limit = self.capabilities.limits.top_k
-        return MAX_TOP_K if limit is None or query.mode is not SearchMode.SEMANTIC else limit
+        # One more than callers may ask for: a search near a document leaves that document out.
+        return MAX_TOP_K + 1 if limit is None or query.mode is not SearchMode.SEMANTIC else limit
 
     def _search_steps(self, query: Query) -> Steps[list[Hit]]:
         hits = yield from ask(self._search, self._asearch, query)
@@ -127,8 +141,11 @@ class Searching(VectorStoreHooks):
             return (yield from ask(self._search, self._asearch, replace(query, exact=True)))
         return hits
 
-    def _in_mode(self, request: SearchRequest) -> SearchRequest:
-        """Return the request in a mode that the store offers, or refuse it (S9)."""
+    def _able(self, request: SearchRequest) -> SearchRequest:
+        """Return the request in a mode that the store offers, or refuse it (S6, S9)."""
+        if request.exact and not self.capabilities.exact:
+            msg = f"the store of collection {self.collection!r} has no exact search"
+            raise UnsupportedError(msg, capability="exact")
         if self._offers(request.mode):
             return request
         if request.fallback is not None and self._offers(request.fallback):
@@ -148,7 +165,7 @@ class Searching(VectorStoreHooks):
         return mode is SearchMode.SEMANTIC or self.capabilities.hybrid
 
     def _query_vector_steps(
-        self, requests: Sequence[SearchRequest], info: CollectionInfo
+        self, requests: Sequence[SearchRequest], info: CollectionInfo, scope: Normal
     ) -> Steps[list[Vector | None]]:
         """Return the vector of each request, None for FULLTEXT: given, embedded once, or of a stored document (S8)."""
         texts: dict[str, Vector | None] = {}
@@ -182,21 +199,15 @@ class Searching(VectorStoreHooks):
                 )
             )
         if near:
-            for record in (yield from ask(self._fetch, self._afetch, tuple(near), ("vector",))):
+            for record in (yield from self._fetch_steps(tuple(near), ("vector",), scope)):
                 near[record.id] = record.vector
         return [_vector_of(request, info, texts, near) for request in requests]
 
-    def _queries(self, request: SearchRequest, vector: Vector | None) -> list[Query]:
-        """Return the engine's queries of a request: none if nothing can match, two to be fused for HYBRID."""
-        normal = self._normal(request.filter)
-        if normal is FALSE or request.ids == ():
-            return []
-        if request.exact and not self.capabilities.exact:
-            msg = f"the store of collection {self.collection!r} has no exact search"
-            raise UnsupportedError(msg, capability="exact")
+    def _queries(self, request: SearchRequest, normal: Normal, vector: Vector | None) -> list[Query]:
+        """Return the engine's queries of a request: two, to be fused, for HYBRID."""
         k = request.top_k + (request.near_id is not None)
         if request.mode is SearchMode.HYBRID:
-            k = max(_FUSION_DEPTH, _FUSION_FACTOR * request.top_k)
+            k = min(max(_FUSION_DEPTH, _FUSION_FACTOR * request.top_k), MAX_TOP_K)
         modes = [request.mode]
         include = request.include
         if request.mode is SearchMode.HYBRID:
@@ -216,19 +227,31 @@ class Searching(VectorStoreHooks):
             for mode in modes
         ]
 
-    def _get_steps(self, ids: Iterable[str], include: Sequence[Part]) -> Steps[list[Document]]:
+    def _get_steps(self, ids: Iterable[str], include: Collection[Part]) -> Steps[list[Document]]:
         names = check_ids(ids)
         parts = check_include(include)
+        scope = self._scope()
         yield from self._known_steps()
         if not names:
             return []
-        records = yield from ask(self._fetch, self._afetch, tuple(dict.fromkeys(names)), parts)
+        records = yield from self._fetch_steps(tuple(dict.fromkeys(names)), parts, scope)
         note(returned=len(records))
         found = {record.id: record for record in records}
         return [document_of(found[name]) for name in names if name in found]
 
+    def _fetch_steps(
+        self, ids: Sequence[str], include: Sequence[Part], scope: Normal
+    ) -> Steps[list[StoredRecord]]:
+        """Return the stored records of the ids that lie within the scope."""
+        if scope is TRUE:
+            return (yield from ask(self._fetch, self._afetch, ids, include))
+        wanted = include if "metadata" in include else (*include, "metadata")
+        records = yield from ask(self._fetch, self._afetch, ids, wanted)
+        inside = [record for record in records if evaluate(scope, record.metadata or {})]
+        return inside if wanted is include else [record._replace(metadata=None) for record in inside]
+
     def _count_steps(self, given: FilterLike | None) -> Steps[int]:
-        query = self._query(self._normal(given))
+        query = self._query(self._within(self._scope(), given))
         yield from self._known_steps()
         if query.filter is FALSE:
             return 0
@@ -251,11 +274,11 @@ class Searching(VectorStoreHooks):
                 records = [record._replace(metadata=None) for record in records]
         return Page([document_of(record) for record in records], page.token)
 
-    def _scan_query(self, given: FilterLike | None, include: Sequence[Part], size: int) -> Query:
+    def _scan_query(self, given: FilterLike | None, include: Collection[Part], size: int) -> Query:
         if type(size) is not int or size < 1:
             msg = f"batch_size must be an int of at least 1, not {size!r}"
             raise RequestError(msg)
-        return self._query(self._normal(given), include=check_include(include))
+        return self._query(self._within(self._scope(), given), include=check_include(include))
 
 
 def as_request(query: str | SearchRequest, options: Mapping[str, object]) -> SearchRequest:
@@ -270,6 +293,19 @@ def as_request(query: str | SearchRequest, options: Mapping[str, object]) -> Sea
         msg = f"a search takes a str or a SearchRequest, not {type(query).__name__}"
         raise ArgumentTypeError(msg, hint="a vector goes into SearchRequest(vector=...)")
     return SearchRequest(query, **cast("dict[str, Any]", options))
+
+
+def as_requests(requests: Sequence[str | SearchRequest]) -> list[SearchRequest]:
+    """Return a batch of requests.
+
+    Raises:
+        ArgumentTypeError: No list of texts and requests.
+    """
+    given: object = requests
+    if isinstance(given, str | SearchRequest) or not hasattr(given, "__iter__"):
+        msg = f"a batch is a list of texts or requests, not {type(given).__name__}"
+        raise ArgumentTypeError(msg, hint="put a single request into a list")
+    return [as_request(request, {}) for request in requests]
 
 
 _DEFAULTS: Final[dict[str, object]] = {

@@ -36,6 +36,9 @@ def as_vector(given: ArrayLike, dimension: int | None, name: str) -> Matrix:
     except ValueError as error:
         msg = f"{name} is no flat list of numbers"
         raise VectorError(msg) from error
+    if isinstance(given, np.ma.MaskedArray):
+        msg = f"{name} is a masked array, and a mask cannot be stored"
+        raise VectorError(msg, hint="fill it first: vector.filled(0.0)")
     if array.dtype.kind not in "fiu" or array.ndim != 1 or array.size == 0:
         msg = f"{name} must be numbers of shape (d,), not {array.dtype} of shape {array.shape}"
         raise VectorError(msg)
@@ -144,7 +147,12 @@ def _stacked(part: Sequence[ArrayLike] | Matrix, dimension: int, name: Name, sta
         flat: NDArray[Any] = np.concatenate(part)
     except ValueError:
         flat = np.empty(0)
-    if flat.dtype == np.float32 and flat.ndim == 1 and set(map(len, cast("list[Any]", part))) == {dimension}:
+    if (
+        type(flat) is np.ndarray
+        and flat.dtype == np.float32
+        and flat.ndim == 1
+        and set(map(len, cast("list[Any]", part))) == {dimension}
+    ):
         return flat.reshape(-1, dimension)
     return np.stack(
         [as_vector(vector, dimension, name(start + row)) for row, vector in enumerate(part)],

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from entrepot.filters import FALSE, Expression, format_filter
+from entrepot.filters import FALSE, format_filter
+from entrepot.hooks import normal_of
 from entrepot.observation import note
 from entrepot.scan import AsyncScan, Scan
-from entrepot.search import DEFAULT_INCLUDE, SearchMode, SearchRequest
-from entrepot.searching import Searching, as_request
-from entrepot.steps import ask, tell, tell_once
+from entrepot.search import DEFAULT_INCLUDE, SearchMode, SearchRequest, checked_timeout
+from entrepot.searching import Searching, as_request, as_requests
+from entrepot.steps import ask, tell
 from entrepot.writing import Writing
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class VectorStore(Searching, Writing):
             BatchError: The engine or the model failed midway.
             NotYetVisibleError: Written, but not searchable in time.
         """
-        return self._run("add", self._add_steps(documents, if_exists, wait=wait), timeout)
+        return self._run("add", self._add_steps(documents, if_exists, wait=wait), checked_timeout(timeout))
 
     async def aadd(
         self,
@@ -148,7 +149,9 @@ class VectorStore(Searching, Writing):
         timeout: float | None = None,  # noqa: ASYNC109 - handed to the driver
     ) -> list[str]:
         """As `add`."""
-        return await self._arun("add", self._add_steps(documents, if_exists, wait=wait), timeout)
+        return await self._arun(
+            "add", self._add_steps(documents, if_exists, wait=wait), checked_timeout(timeout)
+        )
 
     def update(
         self,
@@ -211,13 +214,13 @@ class VectorStore(Searching, Writing):
             CollectionNotFoundError: There is no such collection.
             ArgumentTypeError: A bare string instead of a list of ids.
         """
-        return self._run("get", self._get_steps(ids, tuple(include)))
+        return self._run("get", self._get_steps(ids, include))
 
     async def aget(
         self, ids: Iterable[str], *, include: Collection[Part] = DEFAULT_INCLUDE
     ) -> list[Document]:
         """As `get`."""
-        return await self._arun("get", self._get_steps(ids, tuple(include)))
+        return await self._arun("get", self._get_steps(ids, include))
 
     def count(self, filter: FilterLike | None = None) -> int:  # noqa: A002 - the name users know
         """Return how many documents match, exactly (D7)."""
@@ -241,7 +244,7 @@ class VectorStore(Searching, Writing):
         documents; its `token`, given to a later scan with the same filter, goes on after the last
         whole batch.
         """
-        query = self._scan_query(filter, tuple(include), batch_size)
+        query = self._scan_query(filter, include, batch_size)
         return Scan(lambda at: self._run("scan", self._page_steps(query, at, batch_size)), token)
 
     def ascan(
@@ -253,7 +256,7 @@ class VectorStore(Searching, Writing):
         include: Collection[Part] = DEFAULT_INCLUDE,
     ) -> AsyncScan:
         """As `scan`, for ``async for``."""
-        query = self._scan_query(filter, tuple(include), batch_size)
+        query = self._scan_query(filter, include, batch_size)
 
         async def fetch(at: str | None) -> Page[Document]:
             return await self._arun("scan", self._page_steps(query, at, batch_size))
@@ -322,12 +325,12 @@ class VectorStore(Searching, Writing):
 
     def similarity_search_batch(self, requests: Sequence[str | SearchRequest]) -> list[list[Document]]:
         """Answer several requests; their texts are embedded in one call, each distinct text once (S8)."""
-        asked = [as_request(request, {}) for request in requests]
+        asked = as_requests(requests)
         return self._run("similarity_search_batch", self._find_steps(asked), _shortest(asked))
 
     async def asimilarity_search_batch(self, requests: Sequence[str | SearchRequest]) -> list[list[Document]]:
         """As `similarity_search_batch`."""
-        asked = [as_request(request, {}) for request in requests]
+        asked = as_requests(requests)
         return await self._arun("similarity_search_batch", self._find_steps(asked), _shortest(asked))
 
     def as_retriever(self) -> VectorStoreRetriever:
@@ -350,14 +353,14 @@ class VectorStore(Searching, Writing):
         from entrepot.views import View  # noqa: PLC0415 - a view is a store itself
 
         self._check_usable()
-        if isinstance(filter, Expression | str):
-            self._normal(filter)  # a faulty filter shows here, not at the first request
+        if not callable(filter):
+            normal_of(filter)  # a faulty filter shows here, not at the first request
         return View(self, (filter,))
 
     def explain(self, filter: FilterLike | None) -> Explanation:  # noqa: A002 - the name users know
         """Tell what the engine is asked for a filter, without asking it (F9)."""
         self._check_usable()
-        normal = self._normal(filter)
+        normal = self._within(self._scope(), filter)
         converter = self._converter()
         if converter is None or normal is FALSE:
             return Explanation(filter=format_filter(normal), pushed=(), exact=True)
@@ -425,8 +428,7 @@ class VectorStore(Searching, Writing):
         return documents
 
     def _delete_all_steps(self) -> Steps[None]:
-        yield from self._known_steps()
-        yield from tell_once(self._delete, self._adelete, self._query(self._normal(None)))
+        yield from self._delete_matching_steps(self._scope())
 
     def _drop_steps(self) -> Steps[None]:
         yield from tell(self._drop, self._adrop)

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from entrepot.drafts import check_sizes
 from entrepot.errors import MetadataError, OutsideViewError, UnsupportedError
-from entrepot.filters import And, FilterOp, Leaf, all_of, evaluate
-from entrepot.guards import changed_inside, refuse_outside
+from entrepot.filters import all_of, evaluate
+from entrepot.guards import changed_inside, equalities, fits, refuse_outside
+from entrepot.hooks import normal_of
 from entrepot.metadata import Scalar, encode_metadata
 from entrepot.steps import ask, tell, tell_once
 from entrepot.vectorstore import VectorStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from entrepot.drafts import Drafts
-    from entrepot.filters import AbstractFilterExpressionConverter, Normal
+    from entrepot.filters import AbstractFilterExpressionConverter, Leaf, Normal
     from entrepot.metadata import Metadata
     from entrepot.records import CollectionInfo, Hit, IfExists, Page, Query, Record, StoredRecord
     from entrepot.search import FilterLike
@@ -54,20 +55,17 @@ class View(VectorStore):
 
     def where(self, filter: FilterLike) -> View:  # noqa: A002 - the name users know
         """Return a view of this view: both filters hold."""
+        if not callable(filter):
+            normal_of(filter)
         return View(self._root, (*self._scopes, filter))
 
-    def _normal(self, given: FilterLike | None) -> Normal:
-        """Return the request's filter ANDed with the view's; callables are asked now."""
-        scopes = [self._root._normal(scope) for scope in self._scopes]
-        return all_of(*scopes, self._root._normal(given))
-
     def _scope(self) -> Normal:
-        return self._normal(None)
+        """Return the filters of the view ANDed; callables are asked now."""
+        return all_of(*(normal_of(scope) for scope in self._scopes))
 
-    def _admit(self, drafts: Drafts) -> Drafts:
+    def _admit(self, drafts: Drafts, scope: Normal) -> Drafts:
         """Stamp documents with the scope's equality terms, and refuse those that lie outside (T2)."""
-        scope = self._scope()
-        stamps = [leaf for leaf in _conjuncts(scope) if leaf.op is FilterOp.EQ and not leaf.negated]
+        stamps = equalities(scope)
         metadata = [
             _admitted(name, given, scope, stamps)
             for name, given in zip(drafts.ids, drafts.metadata, strict=True)
@@ -80,8 +78,8 @@ class View(VectorStore):
 
     # --- writes, guarded --------------------------------------------------------------------------------
 
-    def _store_steps(self, records: Sequence[Record], if_exists: IfExists) -> Steps[object]:
-        root, scope = self._root, self._scope()
+    def _store_steps(self, records: Sequence[Record], if_exists: IfExists, scope: Normal) -> Steps[object]:
+        root = self._root
         again = tell_once if if_exists == "error" else tell
         if self._atomic:
             return (yield from again(root._write_inside, root._awrite_inside, records, if_exists, scope))
@@ -89,21 +87,18 @@ class View(VectorStore):
         return (yield from again(root._write, root._awrite, records, if_exists))
 
     def _alter_steps(
-        self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str]
+        self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str], scope: Normal
     ) -> Steps[list[str]]:
-        root, scope = self._root, self._scope()
+        root = self._root
         if self._atomic:
             return (yield from tell(root._update_inside, root._aupdate_inside, ids, changes, unset, scope))
         stored = yield from ask(root._fetch, root._afetch, ids, _METADATA)
         inside = changed_inside(stored, changes, unset, scope)
-        return (
-            yield from tell(
-                root._update, root._aupdate, [name for name in ids if name in inside], changes, unset
-            )
-        )
+        there = [name for name in ids if name in inside]
+        return (yield from tell(root._update, root._aupdate, there, changes, unset))
 
-    def _discard_steps(self, ids: Sequence[str]) -> Steps[None]:
-        root, scope = self._root, self._scope()
+    def _discard_steps(self, ids: Sequence[str], scope: Normal) -> Steps[None]:
+        root = self._root
         if self._atomic:
             return (yield from tell(root._delete_inside, root._adelete_inside, ids, scope))
         yield from self._refuse_outside_steps(ids, scope)
@@ -136,15 +131,13 @@ class View(VectorStore):
         """Refused: other collections lie outside."""
         raise _refused("list collections")
 
-    # --- reads, restricted ------------------------------------------------------------------------------
+    # --- reads ------------------------------------------------------------------------------------------
 
     def _fetch(self, ids: Sequence[str], include: Sequence[str]) -> list[StoredRecord]:
-        scope = self._scope()
-        return _inside(self._root._fetch(ids, _with_metadata(include)), include, scope)
+        return self._root._fetch(ids, include)
 
     async def _afetch(self, ids: Sequence[str], include: Sequence[str]) -> list[StoredRecord]:
-        scope = self._scope()
-        return _inside(await self._root._afetch(ids, _with_metadata(include)), include, scope)
+        return await self._root._afetch(ids, include)
 
     def _details(self) -> dict[str, Any]:
         return {}
@@ -249,15 +242,10 @@ def _admitted(name: str, given: Metadata, scope: Normal, stamps: Sequence[Leaf])
         elif type(value) is list or not evaluate(leaf, metadata):
             msg = f"document {name!r}: the view asks for another value of {leaf.key!r}"
             raise OutsideViewError(msg, hint=f"leave {leaf.key!r} out, the view fills it in")
-    if not evaluate(scope, metadata):
+    if not fits(metadata, scope):
         msg = f"document {name!r} does not satisfy the view's filter"
         raise OutsideViewError(msg, hint="change its metadata, or add it through the store itself")
     return metadata
-
-
-def _conjuncts(scope: Normal) -> Iterable[Leaf]:
-    parts = scope.parts if isinstance(scope, And) else (scope,)
-    return (part for part in parts if isinstance(part, Leaf))
 
 
 def _scalar(leaf: Leaf) -> Scalar:
@@ -266,15 +254,6 @@ def _scalar(leaf: Leaf) -> Scalar:
         msg = f"{leaf.key!r} has no single value"
         raise MetadataError(msg, key=leaf.key)
     return value
-
-
-def _with_metadata(include: Sequence[str]) -> Sequence[str]:
-    return include if "metadata" in include else (*include, "metadata")
-
-
-def _inside(records: Sequence[StoredRecord], include: Sequence[str], scope: Normal) -> list[StoredRecord]:
-    found = [record for record in records if evaluate(scope, record.metadata or {})]
-    return found if "metadata" in include else [record._replace(metadata=None) for record in found]
 
 
 def _refused(what: str) -> UnsupportedError:

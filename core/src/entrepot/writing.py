@@ -13,14 +13,16 @@ from entrepot.embedding import aembed_texts, batching_for, embed_texts
 from entrepot.errors import (
     ArgumentTypeError,
     BatchError,
+    CollectionMismatchError,
     CollectionNotFoundError,
     ConfigurationError,
     EntrepotError,
+    MetadataError,
     RequestError,
 )
 from entrepot.filters import FALSE
 from entrepot.hooks import VectorStoreHooks
-from entrepot.metadata import clean_metadata
+from entrepot.metadata import clean_metadata, name_fault
 from entrepot.observation import note
 from entrepot.records import CollectionInfo, IfExists, Record
 from entrepot.search import check_ids
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from entrepot.documents import Document
+    from entrepot.filters import Normal
     from entrepot.search import FilterLike
     from entrepot.steps import Steps
 
@@ -61,7 +64,8 @@ class Writing(VectorStoreHooks):
         if not ids:
             return []
         note(documents=len(ids))
-        drafts = self._admit(drafts)
+        scope = self._scope()
+        drafts = self._admit(drafts, scope)
         info, is_new = yield from self._destination_steps(drafts)
         own = yield from self._own_vector_steps(drafts, info)
         yield from self._text_steps(drafts)
@@ -75,7 +79,7 @@ class Writing(VectorStoreHooks):
             try:
                 embeddings = yield from self._embedding_steps(part, info)
                 records = yield from _hastily(len(part.ids), _records, part, own, embeddings, info)
-                marker = yield from self._store_steps(records, if_exists)
+                marker = yield from self._store_steps(records, if_exists, scope)
             except Exception as error:
                 if isinstance(error, EntrepotError) and start == 0 and error.outcome == "not_done":
                     raise
@@ -86,21 +90,30 @@ class Writing(VectorStoreHooks):
 
     # What a view guards.
 
-    def _admit(self, drafts: Drafts) -> Drafts:
+    def _admit(self, drafts: Drafts, scope: Normal) -> Drafts:  # noqa: ARG002 - a view looks at it
         """Return the drafts as they will be stored."""
         return drafts
 
-    def _store_steps(self, records: Sequence[Record], if_exists: IfExists) -> Steps[object]:
+    def _store_steps(
+        self,
+        records: Sequence[Record],
+        if_exists: IfExists,
+        scope: Normal,  # noqa: ARG002 - as above
+    ) -> Steps[object]:
         # A second try under "error" would find what the first one may have written.
         again = tell_once if if_exists == "error" else tell
         return again(self._write, self._awrite, records, if_exists)
 
     def _alter_steps(
-        self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str]
+        self,
+        ids: Sequence[str],
+        changes: Mapping[str, Any],
+        unset: Sequence[str],
+        scope: Normal,  # noqa: ARG002 - as above
     ) -> Steps[list[str]]:
         return tell(self._update, self._aupdate, ids, changes, unset)
 
-    def _discard_steps(self, ids: Sequence[str]) -> Steps[None]:
+    def _discard_steps(self, ids: Sequence[str], scope: Normal) -> Steps[None]:  # noqa: ARG002 - as above
         return tell(self._delete, self._adelete, ids)
 
     def _destination_steps(self, drafts: Drafts) -> Steps[tuple[CollectionInfo, bool]]:
@@ -191,7 +204,11 @@ class Writing(VectorStoreHooks):
         self, ids: Iterable[str], changes: Mapping[str, Any] | None, unset: Iterable[str] | None
     ) -> Steps[list[str]]:
         names = check_ids(ids)
-        removed = check_ids(unset or ())
+        removed = check_keys(unset)
+        if changes is not None and not isinstance(changes, dict):
+            msg = f"set must be a dict of metadata, not {type(changes).__name__}"
+            raise ArgumentTypeError(msg)
+        scope = self._scope()
         clean = clean_metadata(dict(changes or {}))
         removed += tuple(key for key, value in (changes or {}).items() if value is None)
         both = sorted(set(clean) & set(removed))
@@ -201,19 +218,23 @@ class Writing(VectorStoreHooks):
         yield from self._known_steps()
         if not names or not (clean or removed):
             return []
-        return (yield from self._alter_steps(names, clean, removed))
+        return (yield from self._alter_steps(names, clean, removed, scope))
 
     def _delete_steps(self, ids: Iterable[str] | None, given: FilterLike | None) -> Steps[None]:
         if (ids is None) == (given is None):
             msg = "delete takes either ids or a filter"
             raise ArgumentTypeError(msg, hint="delete_all() empties the collection")
+        scope = self._scope()
         if ids is not None:
             names = check_ids(ids)
             yield from self._known_steps()
             if names:
-                yield from self._discard_steps(tuple(dict.fromkeys(names)))
+                yield from self._discard_steps(tuple(dict.fromkeys(names)), scope)
             return
-        query = self._query(self._normal(given))
+        yield from self._delete_matching_steps(self._within(scope, given))
+
+    def _delete_matching_steps(self, normal: Normal) -> Steps[None]:
+        query = self._query(normal)
         yield from self._known_steps()
         if is_partial(query):
             found = yield from matching(query, self.max_completion_rows, self._scan_steps)
@@ -227,8 +248,32 @@ class Writing(VectorStoreHooks):
             wanted = dimension if dimension is not None else (yield from self._dimension_steps(None))
             info = self._new_info(wanted)
             yield from tell(self._create, self._acreate, info)
+        elif dimension is not None and dimension != info.dimension:
+            msg = f"collection {info.name!r} has dimension {info.dimension}, not {dimension}"
+            raise CollectionMismatchError(msg, hint="use another collection")
         self._accept(info)
         self._info = info
+
+
+def check_keys(keys: Iterable[str] | None) -> tuple[str, ...]:
+    """Return metadata keys as a tuple.
+
+    Raises:
+        ArgumentTypeError: A bare string, or no collection.
+        MetadataError: A name that no key can have (D3).
+    """
+    if keys is None:
+        return ()
+    if isinstance(keys, str | bytes) or not hasattr(keys, "__iter__"):
+        msg = f"unset must be a list of metadata keys, not {type(keys).__name__}"
+        raise ArgumentTypeError(msg, hint="put a single key into a list")
+    checked = tuple(keys)
+    for key in checked:
+        fault = name_fault(key)
+        if fault is not None:
+            msg = f"the metadata key {key!r} {fault}"
+            raise MetadataError(msg, key=key)
+    return checked
 
 
 def _hastily(size: int, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Steps[T]:

@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,8 +16,6 @@ from entrepot import errors
 from entrepot.cli.app import exit_code
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from core.tests.cli.conftest import Command
 
 BROKEN_IMPORTS = """
@@ -241,3 +240,79 @@ def test_tables_are_drawn_on_a_terminal_only(cities: str, tmp_path: Path) -> Non
     assert done.returncode == 0
     assert "━" in shown
     assert "\t" not in shown
+
+
+ENTREPOT = "from entrepot.cli import main; main()"
+
+
+@pytest.mark.parametrize("arguments", [("plugins",), ("plugins", "--json"), ("--help",), ("--version",)])
+def test_a_full_or_closed_standard_output_is_an_error_without_traceback(arguments: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", ENTREPOT, *arguments], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == 1
+    assert b"No space left on device" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    closed = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$0" "$@" >&-', sys.executable, "-c", ENTREPOT, *arguments],
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    assert closed.returncode == 1
+    assert b"standard output is closed" in closed.stderr
+    assert len(closed.stderr.splitlines()) == 1
+
+
+def test_documents_on_a_full_disk(cities: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", ENTREPOT, "dump", cities], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("search", "simple://", "q", "--mode", "zzz", "--json"),
+        ("search", "--json"),
+        ("count", "simple://", "--no-such-option", "--json"),
+        ("dump", "simple://", "--json"),
+        ("no-such-command", "--json"),
+        ("delete", "simple://", "--json"),
+    ],
+)
+def test_usage_mistakes_are_json_where_json_was_asked_for(
+    command: Command, arguments: tuple[str, ...]
+) -> None:
+    outcome = command(*arguments)
+    assert (outcome.code, outcome.out) == (2, "")
+    (line,) = outcome.err.splitlines()
+    facts = json.loads(line)
+    assert facts.keys() == {"error", "message", "hint"}
+    assert facts["message"]
+
+
+def test_deleting_without_a_yes_is_json_too(command: Command, cities: str) -> None:
+    outcome = command("delete", cities, "--all", "--json", stdin=b"")
+    assert outcome.code == 2
+    assert "deletes 3 documents" in json.loads(outcome.err)["message"]
+    assert command("count", cities).out == "3\n"
+
+
+def test_what_a_document_holds_is_no_command_to_the_terminal(command: Command, url: str) -> None:
+    evil = "a\x1b[2J\x9b\u202eb\x07\x7f"
+    record = json.dumps({"id": f"id{evil}", "text": f"text{evil}", "metadata": {"k": evil}})
+    assert command("load", url, "-", "--embedding", "hash:8", stdin=record.encode()).code == 0
+    shown = command("search", url, "text", "--embedding", "hash:8")
+    assert shown.code == 0
+    assert r"a\x1b[2J\x9b\u202eb\x07\x7f" in shown.out
+    found = command("search", url, "text", "--embedding", "hash:8", "--json")
+    assert found.json["hits"][0]["text"] == f"text{evil}"
+    refused = command(
+        "load", url, "-", "--embedding", "hash:8", "--if-exists", "error", stdin=record.encode()
+    )
+    assert refused.code == 2
+    for text in (shown.out, found.out, refused.err):
+        assert not set(text) & set("\x1b\x9b\u202e\x07\x7f")

@@ -180,3 +180,95 @@ def test_a_summary_does_not_mix_with_documents(command: Command, cities: str) ->
     outcome = command("dump", cities, "--json")
     assert outcome.code == 2
     assert outcome.out == ""
+
+
+@pytest.mark.parametrize(
+    ("records", "options", "reason"),
+    [
+        (['{"text": "t", "vector": [1, 0]}', '{"text": "t", "vector": [1, 2, 3]}'], "", "3 components"),
+        (['{"text": "t", "vector": [1, 0]}', '{"text": "t", "vector": [1, "2"]}'], "", "numbers"),
+        (['{"text": "t", "vector": [1, 0]}', '{"text": "t", "vector": [1e39, 1]}'], "", "not finite"),
+        (['{"text": "t", "vector": [1, 0]}', '{"text": "t", "vector": [0, 0]}'], "", "zero"),
+        (['{"text": "t", "vector": [1, 0]}', '{"text": "t", "vector": [3, 4]}'], "?metric=dot", "norm 5"),
+        (['{"text": "t", "vector": [1, 0]}', '{"text": "t"}'], "", "no vector"),
+    ],
+)
+def test_a_vector_that_the_store_would_refuse_is_named_with_its_line(
+    command: Command, url: str, records: list[str], options: str, reason: str
+) -> None:  # D6, D9
+    first, wrong = records
+    text = "\n".join([first] * 600 + [wrong])
+    outcome = command("load", url + options, "-", "--embedding", "none", stdin=text.encode())
+    assert outcome.code == 2
+    assert "-, line 601: " in outcome.err
+    assert reason in outcome.err
+    assert command("count", url).code == 2  # there is no collection
+
+
+@pytest.mark.parametrize("options", ["", "?dimension=3"])
+def test_vectors_are_held_against_what_the_store_has(command: Command, url: str, options: str) -> None:  # D5
+    record = b'{"id": "a", "text": "t", "vector": [1, 0]}\n'
+    if not options:
+        with ep.open_vector_store(url) as store:
+            store.add([ep.Document("first", id="first", vector=[1.0, 0.0, 0.0])])
+    outcome = command("load", url + options, "-", "--embedding", "none", stdin=record)
+    assert (outcome.code, "-, line 1: the vector has 2 components" in outcome.err) == (2, True)
+    modelled = command("load", f"{url}-other.db", "-", "--embedding", "hash:8", stdin=record)
+    assert (modelled.code, "the collection has 8" in modelled.err) == (2, True)
+
+
+@pytest.mark.parametrize("flags", [(), ("--flatten",)])
+@pytest.mark.parametrize("value", ["[" * 100_000, '{"k":' * 400 + "1" + "}" * 400, '{"k":' * 100_000])
+def test_deep_nesting_is_a_mistake_of_its_line(
+    command: Command, url: str, value: str, flags: tuple[str, ...]
+) -> None:
+    outcome = command("load", url, "-", *flags, stdin=f'{{"text": "t", "k": {value}}}\n'.encode())
+    assert outcome.code == 2
+    assert "-, line 1: " in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_documents_without_text_are_dumped_so_that_they_load(
+    command: Command, url: str, tmp_path: Path
+) -> None:
+    documents = [ep.Document(id=str(number), vector=[1.0, float(number)]) for number in range(501)]
+    with ep.open_vector_store(url) as store:
+        store.add(
+            [
+                *documents,
+                ep.Document("", id="empty", vector=[0.0, 1.0]),
+                ep.Document("t", id="t", vector=[1, 0]),
+            ]
+        )
+    assert command("dump", url, tmp_path / "dump.jsonl").out == "wrote 503\n"
+    lines = (tmp_path / "dump.jsonl").read_text("utf-8").splitlines()
+    records = {record["id"]: record for record in map(json.loads, lines)}
+    assert "vector" not in records.pop("t")
+    assert all("vector" in record for record in records.values())
+    left = tmp_path / "left.jsonl"
+    left.write_text("".join(json.dumps(record) + "\n" for record in records.values()), "utf-8")
+    other = f"{url}-other.db"
+    assert command("load", other, left, "--embedding", "none").out == "loaded 502\n"
+    include: tuple[Part, ...] = ("text", "metadata", "vector")
+    with ep.open_vector_store(url) as one, ep.open_vector_store(other) as two:
+        for name in ("7", "500", "empty"):
+            assert one.get([name], include=include) == two.get([name], include=include)
+
+
+def test_dump_writes_to_what_a_link_names(command: Command, cities: str, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "real.jsonl").write_text("old\n", "utf-8")
+    for name in ("link.jsonl", "dangling.jsonl"):
+        link = tmp_path / name
+        link.symlink_to(folder / name.replace("link", "real"))
+        assert command("dump", cities, link).out == "wrote 3\n"
+        assert link.is_symlink()
+        assert len(link.read_text("utf-8").splitlines()) == 3
+    assert sorted(path.name for path in folder.iterdir()) == ["dangling.jsonl", "real.jsonl"]
+
+
+def test_a_full_disk_is_an_error_with_the_name_of_the_file(command: Command, cities: str) -> None:
+    outcome = command("dump", cities, "/dev/full")
+    assert outcome.code == 1
+    assert outcome.err.splitlines()[-1] == "entrepot: /dev/full: cannot be written: No space left on device"

@@ -19,6 +19,8 @@ from entrepot.embedding import (
     batching_for,
     check_embeddings,
     embed_texts,
+    model_dimensions,
+    model_name,
     token_counter_of,
 )
 from entrepot.errors import (
@@ -29,6 +31,7 @@ from entrepot.errors import (
     UnembeddableTextError,
     UnreachableError,
 )
+from entrepot.opening import embedding_model
 
 
 def lengths(texts: Sequence[str]) -> list[list[float]]:
@@ -421,3 +424,80 @@ def test_a_function_model_says_what_it_is() -> None:
     assert repr(FunctionEmbeddingModel(lengths, "m")) == "FunctionEmbeddingModel(name='m', dimensions=None)"
     with pytest.raises(ConfigurationError):
         FunctionEmbeddingModel(lengths, "m", 0)
+
+
+# --- what a model says of itself ---------------------------------------------------------------------------
+
+
+class Liar(Recorder):
+    """A model whose attribute answers wrongly or raises."""
+
+    def __init__(self, attribute: str, answer: object) -> None:
+        super().__init__()
+        self.__dict__.pop(attribute)
+        self.lies = {attribute: answer}
+
+    def __getattr__(self, name: str) -> Any:
+        answer = self.__dict__.get("lies", {}).get(name, AttributeError(name))
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.mark.parametrize("answer", [RuntimeError("key=s3cret"), 0, -1, "3", 2.5, None, True])
+def test_dimensions_that_are_none_are_an_embedding_error(answer: object) -> None:  # E1
+    with pytest.raises(EmbeddingError, match="recorder") as caught:
+        model_dimensions(Liar("dimensions", answer))
+    assert "s3cret" not in str(caught.value)
+    assert caught.value.__cause__ is (answer if isinstance(answer, Exception) else None)
+
+
+def test_dimensions_of_numpy_are_an_int() -> None:
+    assert type(model_dimensions(Liar("dimensions", np.int64(2)))) is int
+    assert type(FunctionEmbeddingModel(lengths, "m", np.int64(2)).dimensions) is int  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("answer", [RuntimeError("key=s3cret"), "", 5, None, "a\0"])
+async def test_a_name_that_is_none_is_an_embedding_error(answer: object) -> None:  # E1
+    model = Liar("name", answer)
+    with pytest.raises(EmbeddingError, match="Liar") as caught:
+        model_name(model)
+    assert "s3cret" not in str(caught.value)
+    with pytest.raises(EmbeddingError):
+        embed_texts(model, ["a"])
+    with pytest.raises(EmbeddingError):
+        await aembed_texts(model, ["a"])
+    with pytest.raises(EmbeddingError):
+        embedding_model(model)
+
+
+def test_a_counter_that_fails_is_the_cause() -> None:  # E1
+    class Counter:
+        def count(self, texts: Sequence[str]) -> list[int]:
+            raise RuntimeError(len(texts))
+
+    model = FunctionEmbeddingModel(lengths, "m", 2, token_counter=Counter(), max_tokens=10)
+    with pytest.raises(EmbeddingError, match="'m' could not count tokens: RuntimeError"):
+        embed_texts(model, ["a"])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (lengths, "m", "3"),
+        (lengths, "m", 2.0),
+        (lengths, "m", True),
+        (lengths, 5),
+        (lengths, ""),
+        (None, "m"),
+    ],
+)
+def test_a_function_model_checks_its_arguments(arguments: Any) -> None:
+    with pytest.raises(ConfigurationError):
+        FunctionEmbeddingModel(*arguments)
+
+
+def test_a_model_that_cannot_be_made_is_an_embedding_error() -> None:  # E1
+    with pytest.raises(EmbeddingError, match="hash") as caught:
+        embedding_model("hash", no_such_option=1)
+    assert isinstance(caught.value.__cause__, TypeError)

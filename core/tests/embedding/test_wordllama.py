@@ -155,8 +155,8 @@ def test_a_name_that_is_none_is_refused(name: str) -> None:
         WordLlamaEmbeddingModel(name)
 
 
-@pytest.mark.parametrize("dimensions", [0, 257, -1])
-def test_dimensions_beyond_the_weights_are_refused(dimensions: int) -> None:
+@pytest.mark.parametrize("dimensions", [0, 257, -1, "64", 64.0])
+def test_dimensions_beyond_the_weights_are_refused(dimensions: Any) -> None:
     with pytest.raises(ConfigurationError, match="must be 1 to 256"):
         WordLlamaEmbeddingModel(dimensions=dimensions)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import errno
+import os
 import sys
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from entrepot.cli import conformance, demo, documents, filters, plugins, search, transfer
+from entrepot.cli.output import json_text, remark
 from entrepot.errors import (
     CollectionError,
     EntrepotError,
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DONE, FAILED, MISTAKE = 0, 1, 2
+# Typer has click inside of it or beside it, by its version: this is click's ClickException in either.
+_USAGE_ERROR = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[2])
 
 app = typer.Typer(
     name="entrepot",
@@ -65,14 +70,56 @@ app.add_typer(filters.app, name="filter")
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
+    as_json = "--json" in arguments
+    if cast("object", sys.stdout) is None:  # Python's way to say that it was closed
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - as long as the process
+        _report("OSError", "standard output is closed", as_json=as_json)
+        return FAILED
     try:
-        app(list(arguments), prog_name="entrepot")
+        code = _run(arguments)
+        sys.stdout.flush()
     except EntrepotError as error:
-        _report(error, as_json="--json" in arguments)
+        _report(type(error).__name__, error.message, error.hint, as_json=as_json)
         return exit_code(error)
+    except _USAGE_ERROR as error:
+        if as_json:
+            _report(type(error).__name__, error.format_message(), as_json=True)
+        else:
+            error.show()
+        return error.exit_code
+    except typer.Abort:  # no at a question, or Ctrl-C
+        _report("Abort", "aborted", as_json=as_json)
+        return FAILED
+    except OSError as error:
+        _leave_stdout()
+        if error.errno != errno.EPIPE:  # the reader of a pipe has had enough: that is no error to tell
+            where = f"{error.filename}: " if error.filename else "cannot write the output: "
+            _report("OSError", where + (error.strerror or str(error)), as_json=as_json)
+        return FAILED
+    except RecursionError:
+        _report("RecursionError", "the input nests too deeply", as_json=as_json)
+        return MISTAKE
+    return code
+
+
+def _run(arguments: Sequence[str]) -> int:
+    try:
+        # Not standalone: click would print its errors itself, as text even where JSON was asked for.
+        code: object = app(list(arguments), prog_name="entrepot", standalone_mode=False)
     except SystemExit as end:
-        return end.code if isinstance(end.code, int) else DONE if end.code is None else FAILED
-    return DONE
+        code = end.code
+    return code if isinstance(code, int) else DONE if code is None else FAILED
+
+
+def _leave_stdout() -> None:
+    """Let the interpreter's last flush go nowhere: it would fail again, with words of its own."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, sys.stdout.fileno())
+    except (OSError, ValueError):  # it has no file of its own
+        return
+    finally:
+        os.close(nowhere)
 
 
 def exit_code(error: EntrepotError) -> int:
@@ -85,9 +132,8 @@ def exit_code(error: EntrepotError) -> int:
     return MISTAKE if isinstance(error, mistakes) else FAILED
 
 
-def _report(error: EntrepotError, *, as_json: bool) -> None:
+def _report(name: str, message: str, hint: str = "", *, as_json: bool) -> None:
     if as_json:
-        facts = {"error": type(error).__name__, "message": error.message, "hint": error.hint}
-        sys.stderr.write(json.dumps(facts, ensure_ascii=False) + "\n")
+        remark(json_text({"error": name, "message": message, "hint": hint}))
     else:
-        sys.stderr.write(f"entrepot: {error}\n")
+        remark(f"entrepot: {message}" + (f"\n  hint: {hint}" if hint else ""))

@@ -6,13 +6,17 @@ Results go to standard output. Progress and remarks go to standard error, progre
 from __future__ import annotations
 
 import json
+import re
 import sys
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
+
+# C0 without tab and line end, DEL and C1, and the marks of Unicode that turn or hide what is written.
+_COMMANDS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def print_json(value: object) -> None:
@@ -20,10 +24,22 @@ def print_json(value: object) -> None:
 
     A datetime is written as in stored metadata: ``{"datetime": "2026-01-31T12:00:00Z"}``.
     """
-    indent = 2 if sys.stdout.isatty() else None
-    sys.stdout.write(
-        json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, default=tagged) + "\n"
-    )
+    sys.stdout.write(json_text(value, indent=2 if sys.stdout.isatty() else None) + "\n")
+
+
+def json_text(value: object, *, indent: int | None = None) -> str:
+    """Return one JSON text; what a terminal could take as a command stands in it as an escape."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, default=tagged)
+    # Outside of its strings a JSON text has no control character but the line end.
+    return _COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def visible(text: str) -> str:
+    """Return text with control characters and marks that turn its direction as escapes, as repr writes them.
+
+    Texts come from documents: raw, an ESC in one of them would be a command to the terminal.
+    """
+    return _COMMANDS.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def tagged(value: object) -> object:
@@ -41,12 +57,12 @@ def iso(instant: datetime) -> str:
 
 def print_line(text: str = "") -> None:
     """Print a line to standard output."""
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(visible(text) + "\n")
 
 
 def remark(text: str) -> None:
     """Print a line to standard error: what a reader wants to know and a pipe does not."""
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(visible(text) + "\n")
 
 
 def print_table(
@@ -71,7 +87,7 @@ def print_table(
     for column in columns:
         table.add_column(column)
     for row in rows:
-        table.add_row(*(Text(str(cell)) for cell in row))
+        table.add_row(*(Text(visible(str(cell))) for cell in row))
     Console().print(table)
 
 

@@ -32,9 +32,12 @@ from entrepot.cli.output import print_json, print_line, progress, remark, tagged
 from entrepot.errors import ConfigurationError, EntrepotError
 
 if TYPE_CHECKING:
+    from entrepot.capabilities import Metric
     from entrepot.documents import Document
     from entrepot.search import Part
+    from entrepot.vectorstore import VectorStore
 
+_READ_AT_ONCE = 500  # documents without text, whose vectors are read
 _IN_MEMORY = 16 * 1024 * 1024  # bytes of standard input kept before it goes to a temporary file
 
 
@@ -65,13 +68,18 @@ def load(
     A record has id, text and metadata; other keys become metadata. The file is read and checked whole before anything is sent. Records without id get a random one.
     """
     with _readable(file) as source:
-        reader = _Reader(source, str(file), flatten=flatten, skip_empty=skip_empty)
-        total, left_out = reader.check()
+        model = model_named(embedding)
+        reader = _Reader(
+            source, str(file), flatten=flatten, skip_empty=skip_empty, needs_vectors=model is None
+        )
+        total, left_out, length = reader.check()
         done = 0
         with (
-            opened(store, embedding=model_named(embedding), create=True) as opened_store,
+            opened(store, embedding=model, create=True) as opened_store,
             progress("loading", total) as advance,
         ):
+            if length is not None:
+                reader.check_vectors(*_vectors_taken(opened_store, store, length))
             try:
                 for batch in _batches(reader.documents(), batch_size):
                     opened_store.add(batch, if_exists=if_exists)
@@ -98,7 +106,7 @@ def dump(
 ) -> None:
     """Write documents as JSON lines.
 
-    They come in no promised order; `load` reads them back as they were. A file is written whole or not at all. With --json the documents need a FILE, and a summary is printed.
+    Without --vectors only documents without a text bring their vector, as nothing else could stand for them. They come in no promised order; `load` reads them back as they were. A file is written whole or not at all. With --json the documents need a FILE, and a summary is printed.
     """
     if as_json and file is None:
         raise typer.BadParameter("--json prints a summary, so the documents need a FILE")
@@ -107,7 +115,8 @@ def dump(
     with opened(store) as opened_store:
         total = opened_store.count(filter_text) if file is not None else None
         with _writable(file) as sink, progress("writing", total) as advance:
-            for document in opened_store.scan(filter_text, include=include):
+            documents = opened_store.scan(filter_text, include=include)
+            for document in documents if vectors else _loadable(opened_store, documents):
                 sink.write(_line(document))
                 done += 1
                 advance(1)
@@ -115,6 +124,41 @@ def dump(
         print_json({"written": done})
     elif file is not None:
         print_line(f"wrote {done}")
+
+
+def _loadable(store: "VectorStore", documents: "Iterable[Document]") -> "Iterator[Document]":
+    """Give documents without a text their vector: `load` takes no record that has neither."""
+    bare: list[str] = []
+    for document in documents:
+        if document.text:
+            yield document
+            continue
+        bare.append(document.id)
+        if len(bare) == _READ_AT_ONCE:
+            yield from store.get(bare, include=("text", "metadata", "vector"))
+            bare = []
+    if bare:
+        yield from store.get(bare, include=("text", "metadata", "vector"))
+
+
+def _vectors_taken(store: "VectorStore", url: str, length: int) -> "tuple[Metric, int]":
+    """Return the metric and the length of vectors that the store takes.
+
+    A collection that is still to be made will have what the URL says, then the model's length, then
+    that of the file's first vector (D5).
+    """
+    from entrepot.capabilities import Metric
+    from entrepot.embedding import model_dimensions
+    from entrepot.urls import parse_url
+
+    if store.collection_exists():
+        figures = store.stats()
+        return Metric(figures.metric), figures.dimension
+    options = parse_url(url).options
+    metric = Metric(options.get("metric", Metric.COSINE))
+    if "dimension" in options:
+        return metric, int(options["dimension"])
+    return metric, length if store.embedding is None else model_dimensions(store.embedding)
 
 
 def _line(document: "Document") -> bytes:
@@ -132,16 +176,18 @@ class _Reader:
     name: str
     flatten: bool
     skip_empty: bool
+    needs_vectors: bool
 
-    def check(self) -> tuple[int, int]:
-        """Read everything once and return the numbers of documents to load and to leave out.
+    def check(self) -> tuple[int, int, int | None]:
+        """Read everything once; return how many documents to load, to leave out, and the vectors' length.
 
         Raises:
             ConfigurationError: A line is no JSON object, lacks text and vector, repeats an id, or holds an
-                id, a text or metadata that no store takes.
+                id, a text, metadata or a vector that no store takes.
         """
         lines: dict[str, int] = {}
         count = left_out = 0
+        length: int | None = None
         for number, document in self._read():
             if document is None:
                 left_out += 1
@@ -153,7 +199,42 @@ class _Reader:
                     f"{self.name}, line {number}: the id {document.id!r} stands in line {first} already",
                     hint="a file holds each document once",
                 )
-        return count, left_out
+            length = self._vector_checked(number, document, length)
+        return count, left_out, length
+
+    def _vector_checked(self, number: int, document: "Document", length: int | None) -> int | None:
+        """Check a record's vector as far as the file alone tells; return the length of the file's vectors."""
+        if document.vector is None:
+            if self.needs_vectors:
+                raise ConfigurationError(
+                    f"{self.name}, line {number}: the record has no vector, and no model makes one",
+                    hint="name a model with --embedding",
+                )
+            return length
+        from entrepot.vectors import as_vector
+
+        with self._in_line(number):
+            size = int(as_vector(document.vector, None, "the vector").size)
+        if length is not None and size != length:
+            raise ConfigurationError(
+                f"{self.name}, line {number}: the vector has {size} components, the first one has {length}",
+                hint="all vectors of a collection have one length",
+            )
+        return size
+
+    def check_vectors(self, metric: "Metric", dimension: int) -> None:
+        """Read everything again and check the vectors as the store will (D9).
+
+        Raises:
+            ConfigurationError: One has another length, is zero, or under dot not of norm 1.
+        """
+        from entrepot.vectors import as_vector, check_vectors
+
+        for number, document in self._read():
+            if document is not None and document.vector is not None:
+                with self._in_line(number):
+                    vector = as_vector(document.vector, dimension, "the vector")
+                    check_vectors(metric, [vector], dimension, lambda _: "the vector")
 
     def documents(self) -> "Iterator[Document]":
         """Read everything again."""
@@ -164,7 +245,7 @@ class _Reader:
         for number, line in enumerate(self.source, 1):
             if not line.strip():
                 continue
-            try:
+            with self._in_line(number):
                 record = _object(line)
                 if record.get("text") == "" and record.get("vector") is None:
                     if not self.skip_empty:
@@ -172,15 +253,23 @@ class _Reader:
                             "the text is empty, so there is nothing to embed",
                             hint="--skip-empty leaves such records out",
                         )
-                    yield number, None
-                    continue
-                yield number, _document(record, flatten=self.flatten)
-            except EntrepotError as error:
-                raise ConfigurationError(
-                    f"{self.name}, line {number}: {error.message}", hint=error.hint
-                ) from error
-            except ValueError as error:
-                raise ConfigurationError(f"{self.name}, line {number}: {error}") from error
+                    document = None
+                else:
+                    document = _document(record, flatten=self.flatten)
+            yield number, document
+
+    @contextmanager
+    def _in_line(self, number: int) -> Generator[None]:
+        """Name the line in the error of a record."""
+        where = f"{self.name}, line {number}"
+        try:
+            yield
+        except EntrepotError as error:
+            raise ConfigurationError(f"{where}: {error.message}", hint=error.hint) from error
+        except RecursionError as error:
+            raise ConfigurationError(f"{where}: the record nests too deeply") from error
+        except ValueError as error:
+            raise ConfigurationError(f"{where}: {error}") from error
 
 
 def _object(line: bytes) -> dict[str, Any]:
@@ -278,7 +367,8 @@ def _writable(file: Path | None) -> Generator[IO[bytes]]:
         sys.stdout.buffer.flush()
         return
     whole = not file.exists() or file.is_file()
-    target = file.with_name(f".{file.name}.{os.getpid()}.partial") if whole else file
+    real = Path(os.path.realpath(file))  # what a link names is replaced, not the link
+    target = real.with_name(f".{real.name}.{os.getpid()}.partial") if whole else file
     try:
         sink = target.open("wb")
     except OSError as error:
@@ -287,7 +377,9 @@ def _writable(file: Path | None) -> Generator[IO[bytes]]:
         with sink:
             yield sink
         if whole:
-            target.replace(file)
+            target.replace(real)
+    except OSError as error:
+        raise OSError(error.errno, f"cannot be written: {error.strerror}", str(file)) from error
     finally:
         if whole:
             target.unlink(missing_ok=True)

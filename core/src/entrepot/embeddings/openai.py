@@ -14,13 +14,13 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import TYPE_CHECKING, Final, Literal, Self, cast
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from entrepot.embedding import DimensionProbe, check_embeddings
+from entrepot.embedding import DimensionProbe, check_dimensions, check_embeddings
 from entrepot.embeddings import openai_wire as wire
 from entrepot.errors import (
     ArgumentTypeError,
@@ -124,7 +124,8 @@ class OpenAIEmbeddingModel:
         _require_extra()
         base_url = (base_url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL).rstrip("/")
         api_key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip() or None
-        _check(model, base_url, api_key, dimensions, timeout, max_retries, encoding_format)
+        dimensions = None if dimensions is None else check_dimensions(dimensions)
+        _check(model, base_url, api_key, timeout, max_retries, encoding_format)
         if api_key is None and base_url == DEFAULT_BASE_URL:
             raise ConfigurationError(
                 "OpenAI's embedding models need a key",
@@ -361,12 +362,11 @@ def _check(  # noqa: PLR0913, PLR0917 - all that users set
     model: str,
     base_url: str,
     key: str | None,
-    dimensions: int | None,
     timeout: float,
     retries: int,
     encoding: str,
 ) -> None:
-    if not model:
+    if not isinstance(cast("object", model), str) or not model:
         raise ConfigurationError("the model has no name", hint=f"as in 'openai:{DEFAULT_MODEL}'")
     try:
         parts = urlsplit(base_url)
@@ -383,12 +383,10 @@ def _check(  # noqa: PLR0913, PLR0917 - all that users set
         raise ConfigurationError(
             "the key holds characters that no key has", hint="check how OPENAI_API_KEY is set"
         )
-    if dimensions is not None and dimensions < 1:
-        raise ConfigurationError(f"dimensions must be at least 1, not {dimensions}")
-    if not (timeout > 0 and math.isfinite(timeout)):
-        raise ConfigurationError(f"timeout must be a number of seconds above 0, not {timeout}")
-    if retries < 0:
-        raise ConfigurationError(f"max_retries must be at least 0, not {retries}")
+    if type(timeout) not in (int, float) or not (timeout > 0 and math.isfinite(timeout)):
+        raise ConfigurationError(f"timeout must be a number of seconds above 0, not {timeout!r}")
+    if type(retries) is not int or retries < 0:
+        raise ConfigurationError(f"max_retries must be an int of at least 0, not {retries!r}")
     if encoding not in ("base64", "float"):
         raise ConfigurationError(f"encoding_format must be 'base64' or 'float', not {encoding!r}")
 

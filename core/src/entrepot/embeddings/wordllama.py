@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from entrepot.embedding import check_dimensions
 from entrepot.errors import ConfigurationError, DriverNotFoundError, EmbeddingError, UnembeddableTextError
 
 if TYPE_CHECKING:
@@ -93,9 +94,12 @@ class WordLlamaEmbeddingModel:
                 hint=f"write <weights>-<width>, as in {DEFAULT_MODEL!r}",
             )
         width = int(match["width"])
-        self.dimensions = width if dimensions is None else dimensions
+        try:
+            self.dimensions = width if dimensions is None else check_dimensions(dimensions)
+        except ConfigurationError:
+            self.dimensions = 0
         if not 1 <= self.dimensions <= width:
-            raise ConfigurationError(f"dimensions of {model!r} must be 1 to {width}, not {dimensions}")
+            raise ConfigurationError(f"dimensions of {model!r} must be 1 to {width}, not {dimensions!r}")
         self.name = f"wordllama/{model}" + (f":{self.dimensions}" if self.dimensions != width else "")
         self._weights = _load(match["config"], width, cache_dir)
         self._table = self._weights.table[:, : self.dimensions]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from entrepot.capabilities import Capabilities
 from entrepot.exchange import DEFAULT_TIMEOUT
 from entrepot.memory.repository import ChatMemoryRepository, Entry, Question
-from entrepot.messages import Role, is_dict, is_list
+from entrepot.messages import Role, decode_message, is_dict, is_list
 from entrepot.records import Page
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class InMemoryChatMemoryRepository(ChatMemoryRepository):
             (entry.message.created, name, place, entry.json)
             for name, entries in everything
             for place, entry in enumerate(entries)
-            if answers(question, entry.message)
+            if answers(question, decode_message(entry.json))  # the caller's own object may have changed
         ]
         found.sort(key=lambda hit: (-hit[0].timestamp(), hit[1], -hit[2]))
         return [(name, text) for _, name, _, text in found[: question.limit]]

@@ -6,10 +6,10 @@ end, the newest system message beside them, so the cost does not grow with the c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from entrepot.batching import EstimatingTokenCounter
-from entrepot.errors import ConfigurationError
+from entrepot.errors import ConfigurationError, EntrepotError
 from entrepot.messages import AssistantMessage, Role, ToolResponseMessage
 from entrepot.steps import arun, call, run
 
@@ -157,6 +157,10 @@ class TokenWindowChatMemory(WindowChatMemory):
         repository: Where the conversation is kept whole.
         max_tokens: At least 1.
         counter: How tokens are counted; by default `EstimatingTokenCounter`.
+
+    Raises:
+        ConfigurationError: `max_tokens` is out of range; on reading, the counter failed (its
+            exception is the cause) or did not return one number for each text.
     """
 
     def __init__(
@@ -167,10 +171,34 @@ class TokenWindowChatMemory(WindowChatMemory):
             raise ConfigurationError(msg)
         super().__init__(repository, limit=max_tokens, first_read=_FIRST_READ)
         self.max_tokens = max_tokens
-        self._counter = counter or EstimatingTokenCounter()
+        self._counter = EstimatingTokenCounter() if counter is None else counter
 
     def _weights(self, messages: Sequence[Message]) -> list[int]:
-        return self._counter.count([_said(message) for message in messages])
+        if not messages:
+            return []
+        texts = [_said(message) for message in messages]
+        name = type(self._counter).__name__
+        try:
+            counts: object = self._counter.count(texts)
+        except EntrepotError:
+            raise
+        except Exception as error:
+            msg = f"the token counter {name} failed: {type(error).__name__}"
+            raise ConfigurationError(msg, hint="the cause below says more") from error
+        if not _counts(counts, len(texts)):
+            msg = f"{name}.count() must return a list of {len(texts)} numbers of tokens, one for each text"
+            raise ConfigurationError(msg, hint="a window would show too much otherwise")
+        return list(cast("Sequence[int]", counts))
+
+
+def _counts(answer: object, number: int) -> bool:
+    """Whether an answer is as many whole numbers of at least 0 (also numpy's) as were asked."""
+    if not hasattr(answer, "__len__") or isinstance(answer, str | bytes | dict):
+        return False
+    counts = cast("Sequence[object]", answer)
+    return len(counts) == number and all(
+        hasattr(count, "__index__") and cast("int", count) >= 0 for count in counts
+    )
 
 
 def _said(message: Message) -> str:

@@ -31,6 +31,7 @@ class SqlConfig(ChatMemoryConfig, frozen=True, kw_only=True):
 
     scheme: ClassVar[str] = "sql"
     objects: ClassVar[frozenset[str]] = frozenset({"client"})
+    takes_driver: ClassVar[bool] = True
 
     engine: str = "sqlite"
     database: str | None = None

@@ -276,7 +276,15 @@ def test_a_filter_is_a_tree_a_text_or_a_callable(store: VectorStore) -> None:
         assert [hit.id for hit in store.similarity_search("a", filter=given)] == ["2"]
         assert store.count(given) == 1
     assert len(calls) == 2
-    assert store.count(lambda: None) == 4
+    nothings: list[Any] = [lambda: None, lambda: 5, lambda: current]
+    for nothing in nothings:
+        with pytest.raises(ArgumentTypeError, match="callable"):
+            store.count(nothing)
+        with pytest.raises(ArgumentTypeError, match="callable"):
+            store.delete(filter=nothing)
+        with pytest.raises(ArgumentTypeError, match="callable"):
+            store.where(nothing).count()
+    assert store.count() == 4
     with pytest.raises(FilterSyntaxError):
         store.similarity_search("a", filter="n ==")
     with pytest.raises(ArgumentTypeError):
@@ -408,3 +416,57 @@ def test_explain_tells_the_normal_form(library: VectorStore) -> None:
     # F9
     explanation = library.explain("not (n > 1 or k is null)")
     assert explanation.filter == "NOT n > 1 AND k IS NOT NULL"
+
+
+def test_what_is_refused_is_refused_before_a_model_is_asked(stores: Stores) -> None:
+    # S5, F8: and a filter that nothing can match needs no embedding
+    asked: list[int] = []
+
+    def embed(texts: Any) -> Any:
+        asked.append(len(texts))
+        return [[1.0, float(len(text))] for text in texts]
+
+    store = stores(embedding=FunctionEmbeddingModel(embed, "lengths", 2))
+    store.add([Document("a", id="1")])
+    asked.clear()
+    with pytest.raises(FilterSyntaxError):
+        store.similarity_search("q", filter="a ==")
+    with pytest.raises(FilterSyntaxError):
+        store.similarity_search_batch(["q", SearchRequest("r", filter="a ==")])
+    assert store.similarity_search("q", filter="a in []") == []
+    assert asked == []
+
+
+def test_the_largest_top_k_in_every_mode(library: VectorStore) -> None:
+    # S5, S9
+    for request in (
+        SearchRequest("wing", top_k=10_000),
+        SearchRequest("wing", top_k=10_000, mode="fulltext"),
+        SearchRequest("wing", top_k=10_000, mode="hybrid"),
+        SearchRequest(near_id="1", top_k=10_000),
+    ):
+        assert 3 <= len(library.similarity_search(request)) <= 5
+
+
+def test_arguments_of_the_wrong_type_are_type_errors(library: VectorStore) -> None:
+    # D7, E1
+    wrong: list[Any] = [
+        lambda: library.similarity_search_batch("abc"),
+        lambda: library.similarity_search_batch(5),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        lambda: library.get(["1"], include=None),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        lambda: library.scan(include=5),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        lambda: library.update(["1"], set=5),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        lambda: library.update(["1"], set="abc"),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        lambda: library.update(["1"], set=[("a", 1)]),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        lambda: library.update(["1"], unset="year"),
+        lambda: library.delete(5),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        lambda: SearchRequest("a", exact="no"),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        lambda: library.where(None),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    ]
+    for call in wrong:
+        with pytest.raises(ArgumentTypeError):
+            call()
+    for timeout in (0, -1, float("nan")):
+        with pytest.raises(RequestError):
+            library.add([Document("a", id="9")], timeout=timeout)
+    assert library.count() == 5

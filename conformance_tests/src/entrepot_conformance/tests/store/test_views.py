@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from entrepot import VectorStore
+    from entrepot import Expression, VectorStore
     from entrepot.records import IfExists
     from entrepot_conformance.endpoints import Stores
 
@@ -152,6 +152,7 @@ def test_an_update_cannot_move_a_document_out(shared: VectorStore) -> None:
         {"unset": ["tenant"]},
         {"set": {"tenant": None}},
     ]
+    changes += [{"set": {"tenant": ["a"]}}, {"set": {"tenant": ["a", "b"]}}]
     for change in changes:
         with pytest.raises(OutsideViewError):
             view.update(["a1"], **change)
@@ -330,3 +331,45 @@ def test_guarded_writes_hold_against_concurrent_writers(stores: Stores) -> None:
     for thread in threads:
         thread.join()
     assert {name: [found.metadata["tenant"]] for name in owners for found in store.get([name])} == owners
+
+
+def test_the_filter_of_an_operation_is_asked_once(stores: Stores) -> None:
+    # T1: a tenant that changes while texts are embedded does not split the operation
+    from entrepot import Document, FunctionEmbeddingModel
+
+    tenant = ["a"]
+
+    def embed(texts: Any) -> Any:
+        tenant[0] = "b"
+        return [[1.0, float(len(text))] for text in texts]
+
+    store = stores(embedding=FunctionEmbeddingModel(embed, "switching", 2))
+    store.add([Document("of b", id="1", metadata={"tenant": "b"}, vector=[1.0, 1.0])])
+    view = store.where(lambda: F.tenant == tenant[0])
+    tenant[0] = "a"
+    with pytest.raises(OutsideViewError):
+        view.add([Document("of a", id="1")])
+    assert store.get(["1"])[0].text == "of b"
+    tenant[0] = "a"
+    assert view.similarity_search("x") == []
+    tenant[0] = "a"
+    asked: list[str] = []
+
+    def current() -> Expression:
+        asked.append("")
+        return F.tenant == tenant[0]
+
+    counted = store.where(current)
+    for use in (
+        counted.count,
+        lambda: counted.get(["1"]),
+        lambda: list(counted.scan(batch_size=1)),
+        lambda: counted.similarity_search(SearchRequest(vector=[1.0, 1.0])),
+        lambda: counted.update(["1"], set={"x": 1}),
+        lambda: counted.delete(["2"]),
+        counted.delete_all,
+    ):
+        asked.clear()
+        use()
+        assert asked == [""]
+    assert store.count() == 1

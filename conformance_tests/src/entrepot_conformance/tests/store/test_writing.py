@@ -163,6 +163,39 @@ def test_reading_a_missing_collection_says_so(store: VectorStore) -> None:
     assert not store.collection_exists()
 
 
+def test_creating_with_another_dimension_is_refused(store: VectorStore) -> None:
+    # D5
+    store.create_collection()
+    store.create_collection(dimension=8)
+    with pytest.raises(CollectionMismatchError):
+        store.create_collection(dimension=5)
+
+
+@pytest.mark.parametrize("change", [{"dimension": 4}, {"dimension": 2, "metric": "euclidean"}], ids=str)
+def test_a_store_object_notices_that_its_collection_was_made_anew(
+    stores: Stores, change: dict[str, Any]
+) -> None:
+    # D5: what it knew of the old one must not reach the new one
+    one, two = stores(), stores(**change)
+    one.add([Document(None, id="old", vector=[1.0, 0.0])])
+    two.drop_collection()
+    vector = [1.0] * int(change["dimension"])
+    two.add([Document(None, id="new", vector=vector)])
+    for attempt in range(2):  # refused at first; then the store knows the new collection
+        try:
+            one.add([Document(None, id=f"attempt {attempt}", vector=[3.0, 4.0])])
+        except (CollectionMismatchError, CollectionNotFoundError, VectorError):
+            continue
+    metric = two.stats().metric
+    assert two.count() == len(list(two.scan()))
+    for found in two.scan(include=["vector"]):
+        assert found.vector is not None
+        assert len(found.vector) == change["dimension"]
+        if found.id.startswith("attempt"):
+            expected = [3.0, 4.0] if metric == "euclidean" else [0.6, 0.8]
+            assert found.vector == pytest.approx(expected)
+
+
 def test_create_false_forbids_the_first_add(stores: Stores, model: FunctionEmbeddingModel) -> None:
     # D5
     with pytest.raises(CollectionNotFoundError):
@@ -353,8 +386,9 @@ def test_dot_takes_norms_within_a_thousandth(stores: Stores) -> None:
         ["a", "b", "c"],
         [1e39, 0, 0],
         5,
+        np.ma.masked_array(np.array([1, 2, 3], dtype=np.float32), mask=np.array([False, True, False])),
     ],
-    ids=["zero", "nan", "inf", "short", "nested", "strings", "beyond float32", "scalar"],
+    ids=["zero", "nan", "inf", "short", "nested", "strings", "beyond float32", "scalar", "masked"],
 )
 def test_bad_vectors_are_refused_by_name_in_adds_and_queries(
     stores: Stores, metric: str, vector: Any

@@ -30,9 +30,32 @@ class SimpleConfig(VectorStoreConfig, frozen=True, kw_only=True):
         if url.user is not None or url.password is not None or url.port is not None:
             msg = "simple:// has neither user nor port"
             raise ConfigurationError(msg, hint="a relative file is simple:///file.db")
-        if url.host is not None and url.path:
+        if url.host is not None and url.has_path:
             msg = f"simple:// has either a name or a file, not {url.host!r} and a path"
             raise ConfigurationError(msg, hint="a relative file has three slashes: simple:///folder/file.db")
         if url.host is not None:
+            _check_name(url.host)
             return {"memory": url.host}
-        return {"path": url.path} if url.path else {}
+        if not url.has_path:
+            return {}
+        _check_path(url.path)
+        return {"path": url.path}
+
+
+def _check_name(name: str) -> None:
+    """Refuse a name in memory that its author may have meant as a file, which would never be written."""
+    if not name.isprintable() or any(sign.isspace() or sign in "./\\" for sign in name):
+        msg = f"simple://{name} would be a database in memory, and {name!r} looks like a file"
+        shown = name.strip() if name.strip().isprintable() else "file.db"
+        raise ConfigurationError(
+            msg, hint=f"a file has three slashes: simple:///{shown or 'file.db'}; a name has no dot or space"
+        )
+
+
+def _check_path(path: str) -> None:
+    if not path:
+        msg = "simple:/// names no file; is a variable behind it empty?"
+        raise ConfigurationError(msg, hint="a file is simple:///file.db; simple:// alone is in memory")
+    if path.endswith("/"):
+        msg = f"simple:///{path} names a folder, not a file"
+        raise ConfigurationError(msg, hint="put the file's name behind it, as in simple:///folder/file.db")

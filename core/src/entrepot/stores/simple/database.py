@@ -6,24 +6,30 @@ others wrote at once (S7). The last one that closes it closes the file.
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from entrepot.errors import CollectionNotFoundError
-from entrepot.stores.simple.log import Log, Stored
-from entrepot.stores.simple.rows import Rows
+from entrepot.errors import (
+    CollectionMismatchError,
+    CollectionNotFoundError,
+    ConfigurationError,
+    EntrepotError,
+    StoreInUseError,
+)
+from entrepot.stores.simple.log import Log, Stored, WriterLock, file_errors, settle
+from entrepot.stores.simple.rows import Rows, Write
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from entrepot.records import CollectionInfo
     from entrepot.stores.simple.rows import NewRows
 
-_LARGEST_SEGMENT: Final = 256 * 1024 * 1024
-"""Bytes of vectors in one segment of a rewritten file: well under what SQLite puts into one blob."""
+_log: Final = logging.getLogger(__name__)
 
 
 class Collection:
@@ -35,56 +41,86 @@ class Collection:
         self.writing = threading.RLock()
         self.dropped = False
         self._database = database
-        self._stored = stored
+        self._stored: Stored | None = None
         self._sequence = 0
         if stored is not None:
             self._catch_up(stored)
 
     def write(self, new: NewRows | None, deleted: Sequence[str] = ()) -> None:
-        """Store rows or delete ids: durable first, then visible. The caller holds `writing`."""
+        """Store rows or delete ids: durable first, then visible. The caller holds `writing`.
+
+        Raises:
+            CollectionNotFoundError: The collection was dropped.
+            CollectionMismatchError: The vectors have another dimension; nothing was written.
+        """
         if self.dropped:
             raise missing(self.info.name)
+        if new is not None:
+            self._refuse_misfit(new)
+        write = Write(deleted, new)
         log = self._database.log
         if log is not None:
             if self._stored is None:
                 raise missing(self.info.name)
             with self._database.lock:
-                self._sequence = log.commit(self._stored.number, deleted, new)
-        self._apply(new, deleted)
+                self._sequence = log.commit(self._stored.number, write)
+        self.rows.apply([write])
         if self.rows.wasteful:
             self._compact()
 
-    def _apply(self, new: NewRows | None, deleted: Sequence[str], *, keep: bool = False) -> None:
-        if deleted:
-            self.rows.kill(self.rows.find(deleted))
-        if new is not None and len(new.ids):
-            self.rows.append(new, keep=keep)
+    def _refuse_misfit(self, new: NewRows) -> None:
+        """Refuse what could be committed and then neither be shown nor read again."""
+        count, dimension = new.vectors.shape
+        if dimension != self.info.dimension:
+            msg = (
+                f"collection {self.info.name!r} has dimension {self.info.dimension}, the vectors {dimension}"
+            )
+            raise CollectionMismatchError(
+                msg, hint="use another collection, or the model that filled this one"
+            )
+        if not count == len(new.ids) == len(new.texts) == len(new.metadata):
+            msg = "rows need an id, a text, metadata and a vector each"
+            raise ValueError(msg)
 
     def _compact(self) -> None:
-        rows = self.rows.compacted()
-        log = self._database.log
-        if log is not None and self._stored is not None:
-            with self._database.lock:
-                self._sequence = log.rewrite(self._stored.number, rows.everything())
-        self.rows = rows
+        """Clear dead rows. The write before it is done already, so it does not fail with this."""
+        try:
+            rows = self.rows.compacted()
+            # Should the file refuse, it holds more segments and says the same; it is asked again when
+            # as many rows have died anew.
+            self.rows = rows
+            log = self._database.log
+            if log is not None and self._stored is not None:
+                with self._database.lock:
+                    self._sequence = log.rewrite(self._stored.number, rows.everything())
+        except (EntrepotError, MemoryError) as error:
+            _log.warning("collection %r could not be compacted: %s", self.info.name, type(error).__name__)
 
     def _catch_up(self, stored: Stored) -> None:
         """Read the segments that another process, or an earlier one, has written."""
         log = self._database.log
         if log is None:
             return
+        rows, last = self.rows, self._sequence
         if self._stored is None or stored.generation != self._stored.generation:
-            self.rows = Rows(stored.info.dimension, stored.info.metric)
-            self._sequence = 0
-        self._stored = stored
-        for segment in log.segments(stored, self._sequence):
-            self._apply(segment.new, segment.deleted, keep=True)
-            self._sequence = segment.sequence
+            rows, last = Rows(stored.info.dimension, stored.info.metric), 0
+
+        def writes() -> Iterator[Write]:
+            nonlocal last
+            for segment in log.segments(stored, last):
+                last = segment.sequence
+                yield segment.write
+
+        # All at once to readers: where one segment ends need not be where a write ends.
+        rows.apply(writes(), keep=True)
+        self._stored, self._sequence, self.rows = stored, last, rows
 
     def follow(self, stored: Stored) -> None:
-        """Take in what the writing process has committed since (read-only openers)."""
-        with self.writing:
-            self._catch_up(stored)
+        """Take in what the writing process has committed since; the caller holds the database's lock.
+
+        For read-only openers, where `writing` guards nothing: no write comes so far as to take it.
+        """
+        self._catch_up(stored)
 
 
 class Database:
@@ -106,24 +142,32 @@ class Database:
             known = self._collections.get(name)
             if known is not None or self.log is None:
                 return known
-            stored = self.log.stored(name)
-            if stored is None:
-                return None
-            collection = self._collections[name] = Collection(self, stored.info, stored)
+            with self.log.reading():
+                stored = self.log.stored(name)
+                if stored is None:
+                    return None
+                collection = self._collections[name] = Collection(self, stored.info, stored)
             return collection
 
     def _refresh(self, log: Log) -> None:
-        version = log.data_version()
-        if version == self._data_version:
+        if log.data_version() == self._data_version:
             return
-        self._data_version = version
-        for name, collection in list(self._collections.items()):
-            stored = log.stored(name)
-            if stored is None or stored.info != collection.info:
-                collection.dropped = True
-                del self._collections[name]
-            else:
-                collection.follow(stored)
+        try:
+            with log.reading():
+                version = log.data_version()
+                for name, collection in list(self._collections.items()):
+                    stored = log.stored(name)
+                    if stored is None or stored.info != collection.info:
+                        collection.dropped = True
+                        del self._collections[name]
+                    else:
+                        collection.follow(stored)
+            self._data_version = version
+        except BaseException:
+            # What was taken in by half is of no use: read it all anew next time.
+            self._collections.clear()
+            self._data_version = -1
+            raise
 
     def create(self, info: CollectionInfo) -> None:
         """Make a collection if there is none of that name."""
@@ -138,6 +182,8 @@ class Database:
 
     def drop(self, name: str) -> None:
         """Remove a collection, if it is there."""
+        if self.log is not None:
+            self.log.refuse_read_only()
         collection = self.collection(name)
         if collection is None:
             return
@@ -167,10 +213,12 @@ def open_database(path: Path | None, *, name: str | None = None, read_only: bool
 
     Raises:
         StoreInUseError: Another process writes to the file.
+        ConfigurationError: The system cannot have a file of that name.
     """
     if path is None and name is None:
         return Database(None, None)
-    key = f"memory:{name}" if path is None else f"{'ro' if read_only else 'rw'}:{path.resolve()}"
+    path = None if path is None else _resolved(path)
+    key = f"memory:{name}" if path is None else _key(path, read_only=read_only)
     with _shared_lock:
         known = _shared.get(key)
         if known is not None:
@@ -181,11 +229,27 @@ def open_database(path: Path | None, *, name: str | None = None, read_only: bool
         return database
 
 
+def _key(path: Path, *, read_only: bool) -> str:
+    return f"{'ro' if read_only else 'rw'}:{path}"
+
+
+def _resolved(path: Path) -> Path:
+    """Return the file itself, so that it has one lock and one database whatever link leads to it."""
+    try:
+        return path.resolve()
+    except (OSError, ValueError, RuntimeError) as error:  # a zero byte, a surrogate, links in a circle
+        msg = f"{str(path)!r} cannot be the path of a file"
+        raise ConfigurationError(msg, hint="choose another path") from error
+
+
 def release(database: Database) -> None:
     """Give a database back; the last user closes it."""
     with _shared_lock:
+        # In a child process the databases of its parent are not shared, and not the child's to close.
+        if database.key is None or _shared.get(database.key) is not database:
+            return
         database.users -= 1
-        if database.users or database.key is None:
+        if database.users:
             return
         del _shared[database.key]
         with database.lock:
@@ -195,6 +259,8 @@ def release(database: Database) -> None:
 
 def _forget() -> None:
     """A child process shares nothing with its parent: the file's lock and connection stay there."""
+    global _shared_lock  # noqa: PLW0603 - another thread of the parent may have held it
+    _shared_lock = threading.Lock()
     _shared.clear()
 
 
@@ -203,7 +269,29 @@ if hasattr(os, "register_at_fork"):
 
 
 def write_file(path: Path, collections: Sequence[Collection]) -> None:
-    """Write collections into a new file, put in place in one step."""
+    """Write collections into a new file, put in place in one step.
+
+    Raises:
+        StoreInUseError: The file exists, and somebody writes to it.
+        UnreachableError: The folder is missing, or cannot be written.
+    """
+    path = _resolved(path)
+    if path.is_dir():
+        msg = f"{path.name!r} is a folder"
+        raise ConfigurationError(msg, hint="name a file in it")
+    with _shared_lock:
+        if _key(path, read_only=False) in _shared:
+            msg = f"this process writes to {path.name!r}"
+            raise StoreInUseError(msg, hint="choose another file, or close the store", retryable=False)
+    lock = WriterLock(path)
+    try:
+        with file_errors(path):
+            _write_beside(path, collections)
+    finally:
+        lock.release()
+
+
+def _write_beside(path: Path, collections: Sequence[Collection]) -> None:
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     os.close(handle)
     target = Path(temporary)
@@ -213,14 +301,11 @@ def write_file(path: Path, collections: Sequence[Collection]) -> None:
             for collection in collections:
                 log.create(collection.info)
                 stored = log.stored(collection.info.name)
-                rows = collection.rows.everything()
-                step = max(1, _LARGEST_SEGMENT // (4 * collection.info.dimension))
-                for start in range(0, len(rows.ids), step):
-                    part = rows.part(start, start + step)
-                    if stored is not None:
-                        log.commit(stored.number, [], part)
+                if stored is not None:
+                    log.commit(stored.number, Write((), collection.rows.everything()))
         finally:
             log.close()
+        settle(path)
         target.replace(path)
     finally:
         for leftover in (target, *(target.with_name(target.name + end) for end in (".lock", "-wal", "-shm"))):

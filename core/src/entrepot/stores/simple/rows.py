@@ -54,6 +54,13 @@ class NewRows(NamedTuple):
         return NewRows(self.ids[span], self.texts[span], self.metadata[span], self.vectors[span])
 
 
+class Write(NamedTuple):
+    """One write: ids that it deletes, then rows that it stores in place of those of the same ids."""
+
+    deleted: Sequence[str]
+    new: NewRows | None
+
+
 class Snapshot(NamedTuple):
     """What a reader sees: the first `size` rows, those of them that live at `version`."""
 
@@ -72,7 +79,7 @@ class Snapshot(NamedTuple):
 class Rows:
     """The rows of one collection.
 
-    One writer at a time (the collection's lock is around `append` and `kill`); readers need none.
+    One writer at a time (the collection's lock is around `apply`); readers need none.
     """
 
     def __init__(self, dimension: int, metric: Metric) -> None:
@@ -96,34 +103,39 @@ class Rows:
 
     # --- writing, by one thread at a time ---------------------------------------------------------------
 
-    def append(self, new: NewRows, *, keep: bool = False) -> None:
-        """Append rows and retire the rows of the same ids, as one step to readers.
+    def apply(self, writes: Iterable[Write], *, keep: bool = False) -> None:
+        """Carry out writes in their order, all together as one step to readers.
 
         With `keep` the vectors are nobody else's and need not be copied.
         """
-        start, size = self._count, len(new.ids)
-        self._reserve(start + size)
+        steps: list[tuple[Sequence[str], int, int]] = []
+        end = self._count
+        for write in writes:
+            start = end
+            if write.new is not None and len(write.new.ids):
+                end += len(write.new.ids)
+                self._append(start, write.new, keep=keep)
+            steps.append((write.deleted, start, end))
+        with self._publish:
+            self._version += 1
+            for deleted, start, stop in steps:
+                self._retire(deleted)
+                names = self.ids[start:stop]
+                self._retire(names)
+                self.row_of.update(zip(names, range(start, stop), strict=True))
+            self._count = end
+
+    def _append(self, start: int, new: NewRows, *, keep: bool) -> None:
+        """Put rows behind the last one, where no reader looks yet."""
+        self._reserve(start + len(new.ids))
         self._vectors.write(start, new.vectors, keep=keep)
         self.ids += new.ids
         self.texts += new.texts
         self.metadata += new.metadata
+
+    def _retire(self, names: Sequence[str]) -> None:
         row_of = self.row_of
-        replaced = [row_of[name] for name in new.ids if name in row_of]
-        with self._publish:
-            self._retire(replaced)
-            row_of.update(zip(new.ids, range(start, start + size), strict=True))
-            self._count = start + size
-
-    def kill(self, rows: Iterable[int]) -> None:
-        """Retire living rows, as one step to readers."""
-        gone = list(rows)
-        with self._publish:
-            self._retire(gone)
-            for row in gone:
-                del self.row_of[self.ids[row]]
-
-    def _retire(self, rows: list[int]) -> None:
-        self._version += 1
+        rows = [row_of.pop(name) for name in names if name in row_of]
         if rows:
             self._died[rows] = self._version
             self._dead += len(rows)
@@ -145,7 +157,7 @@ class Rows:
     def compacted(self) -> Rows:
         """Return the living rows in new arrays, in their order; readers of the old ones go on undisturbed."""
         fresh = Rows(self.dimension, self.metric)
-        fresh.append(self.everything(), keep=True)
+        fresh.apply([Write((), self.everything())], keep=True)
         return fresh
 
     def everything(self) -> NewRows:
@@ -205,9 +217,9 @@ class Rows:
         """
         rows: NDArray[np.intp] | None = None
         if mask is not None:
-            matches = int(np.count_nonzero(mask))
-            if matches < _WIDE * seen.size or matches <= k:
-                rows = np.flatnonzero(mask)
+            rows = np.flatnonzero(mask)
+            if rows.size >= _WIDE * seen.size and rows.size > k:
+                rows = None
         gathered = None if rows is None else seen.vectors.take(rows)
         with np.errstate(over="ignore", invalid="ignore"):  # `_margin` knows what to do with an overflow
             values: NDArray[np.floating] = (

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from entrepot.drafts import check_sizes
-from entrepot.errors import ConfigurationError, DuplicateIdError
+from entrepot.errors import (
+    CollectionError,
+    CollectionMismatchError,
+    ConfigurationError,
+    DuplicateIdError,
+    UnsupportedError,
+)
 from entrepot.filters import TRUE
 from entrepot.guards import changed, changed_inside, refuse_outside
 from entrepot.metadata import decode_metadata, encode_metadata
@@ -20,7 +27,7 @@ from entrepot.stores.simple.rows import NewRows, Rows, Snapshot
 from entrepot.vectorstore import VectorStore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from entrepot.capabilities import Capabilities
     from entrepot.filters import Normal
@@ -92,6 +99,31 @@ class SimpleVectorStore(VectorStore):
             raise missing(self.collection)
         return found
 
+    @contextmanager
+    def _writing(self, *, vectors: bool = False) -> Generator[Collection]:
+        """Hold the collection for a write, so that nobody else writes to it or drops it meanwhile.
+
+        Args:
+            vectors: Whether the write brings vectors, which fit the collection that `_info` records.
+                One that was made anew since is refused if it differs, and learnt of by the next try.
+        """
+        if self._read_only:
+            msg = "the store was opened with read_only=true"
+            raise UnsupportedError(msg, capability="write", hint="open it without read_only to write")
+        collection = self._collection()
+        with collection.writing:
+            try:
+                if collection.dropped:
+                    raise missing(self.collection)
+                if vectors and self._info is not None:
+                    _refuse_another(self._info, collection.info)
+                if self._info != collection.info:
+                    self._accept(collection.info)
+                yield collection
+            except CollectionError:
+                self._info = None
+                raise
+
     def _found(self) -> Collection | None:
         database = self._opened()
         return None if database is None else database.collection(self.collection)
@@ -115,8 +147,7 @@ class SimpleVectorStore(VectorStore):
         return [] if database is None else database.names()
 
     def _write(self, records: Sequence[Record], if_exists: IfExists) -> object:
-        collection = self._collection()
-        with collection.writing:
+        with self._writing(vectors=True) as collection:
             if if_exists != "replace":
                 row_of = collection.rows.row_of
                 known = [record.id for record in records if record.id in row_of]
@@ -133,8 +164,7 @@ class SimpleVectorStore(VectorStore):
         return None
 
     def _update(self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str]) -> list[str]:
-        collection = self._collection()
-        with collection.writing:
+        with self._writing() as collection:
             rows = collection.rows
             known = [name for name in dict.fromkeys(ids) if name in rows.row_of]
             known.sort(key=rows.row_of.__getitem__)
@@ -193,19 +223,19 @@ class SimpleVectorStore(VectorStore):
         return answers
 
     def _write_inside(self, records: Sequence[Record], if_exists: IfExists, inside: Normal) -> object:
-        with self._collection().writing:
+        with self._writing(vectors=True):
             refuse_outside(self._fetch([record.id for record in records], ("metadata",)), inside)
             return self._write(records, if_exists)
 
     def _update_inside(
         self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str], inside: Normal
     ) -> list[str]:
-        with self._collection().writing:
+        with self._writing():
             there = changed_inside(self._fetch(ids, ("metadata",)), changes, unset, inside)
             return self._update([name for name in ids if name in there], changes, unset)
 
     def _delete_inside(self, ids: Sequence[str], inside: Normal) -> None:
-        with self._collection().writing:
+        with self._writing():
             refuse_outside(self._fetch(ids, ("metadata",)), inside)
             self._delete(ids)
 
@@ -223,8 +253,7 @@ class SimpleVectorStore(VectorStore):
         return seen.size if mask is None else int(np.count_nonzero(mask))
 
     def _delete(self, target: Sequence[str] | Query) -> None:
-        collection = self._collection()
-        with collection.writing:
+        with self._writing() as collection:
             rows = collection.rows
             if isinstance(target, Query):
                 seen = rows.snapshot(target.ids)
@@ -238,8 +267,8 @@ class SimpleVectorStore(VectorStore):
 
     def _details(self) -> dict[str, Any]:
         details: dict[str, Any] = dict(self._collection().rows.details())
-        if self.path is not None:
-            details["file_bytes"] = self.path.stat().st_size
+        if self._database is not None and self._database.log is not None:
+            details["file_bytes"] = self._database.log.file_bytes()
         return details
 
     # --- files ----------------------------------------------------------------------------------------
@@ -249,6 +278,9 @@ class SimpleVectorStore(VectorStore):
 
         Raises:
             CollectionNotFoundError: There is nothing to save.
+            StoreInUseError: A store, here or in another process, writes to that file.
+            UnreachableError: The folder is missing, or cannot be written.
+            ConfigurationError: The path is a folder, or cannot be one of a file.
         """
         self._check_usable()
         write_file(Path(path), [self._collection()])
@@ -289,3 +321,13 @@ def _records(rows: Rows, wanted: Sequence[int], include: Sequence[str], seen: Sn
         )
         for row in wanted
     ]
+
+
+def _refuse_another(known: CollectionInfo, now: CollectionInfo) -> None:
+    """Refuse vectors that were made for a collection of another dimension or metric (D5)."""
+    if (known.dimension, known.metric) != (now.dimension, now.metric):
+        msg = (
+            f"collection {now.name!r} was made anew with dimension {now.dimension} and metric {now.metric},"
+            f" the vectors are for {known.dimension} and {known.metric}"
+        )
+        raise CollectionMismatchError(msg, hint="nothing was written; the next try is for the new collection")

@@ -1,0 +1,34 @@
+"""Vector store of entrepot in PostgreSQL with pgvector, over psycopg 3.
+
+The driver loads when one of these names is used, not when the plugin is listed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from entrepot_postgres.config import PostgresConfig
+    from entrepot_postgres.filters import PostgresClause, PostgresFilterConverter
+    from entrepot_postgres.store import PostgresVectorStore
+
+__all__ = ["PostgresClause", "PostgresConfig", "PostgresFilterConverter", "PostgresVectorStore"]
+
+_HOMES: Final = {
+    "PostgresClause": "entrepot_postgres.filters",
+    "PostgresConfig": "entrepot_postgres.config",
+    "PostgresFilterConverter": "entrepot_postgres.filters",
+    "PostgresVectorStore": "entrepot_postgres.store",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

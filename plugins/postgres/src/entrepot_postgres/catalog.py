@@ -1,0 +1,238 @@
+"""Collections: what there is, how they are made, and what each records about itself (D5). Scripts.
+
+The registry is a table of the schema with one row a collection. What makes and drops collections holds an
+advisory lock of the database until its transaction ends, so that many at once make each thing once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from psycopg import sql
+
+from entrepot.capabilities import Metric
+from entrepot.errors import BackendError, CollectionMismatchError, ConfigurationError
+from entrepot.records import LAYOUT_VERSION, CollectionInfo
+from entrepot_postgres.sessions import Statement
+
+if TYPE_CHECKING:
+    from entrepot_postgres.names import Names
+    from entrepot_postgres.sessions import Rows, Script
+
+MAX_INDEXED: Final = 2000
+"""Most components of a vector that pgvector's HNSW takes."""
+_LEAST_PGVECTOR: Final = (0, 8)
+"""The first version whose index scans go on until enough rows pass a filter."""
+_LOCK: Final = 0x656E_7472_6570_6F74
+"""The advisory lock of this library: its name in ASCII."""
+
+_OPERATOR_CLASSES: Final = {
+    Metric.COSINE: sql.SQL("vector_ip_ops"),  # vectors are stored with norm 1 (D9)
+    Metric.DOT: sql.SQL("vector_ip_ops"),
+    Metric.EUCLIDEAN: sql.SQL("vector_l2_ops"),
+}
+
+
+class Place(NamedTuple):
+    """A collection as the database has it.
+
+    Attributes:
+        info: What it records about itself.
+        indexed: Whether it has an approximate index.
+        table: The number that the database gave to its table.
+        vector: The number that the database gave to pgvector's type.
+    """
+
+    info: CollectionInfo
+    indexed: bool
+    table: int
+    vector: int
+
+
+class IndexPlan(NamedTuple):
+    """The index that a new collection gets: None for exact searches alone."""
+
+    m: int
+    ef_construction: int
+
+
+def check_server() -> Script[str]:
+    """Refuse a database that cannot keep the contract; return the version of the server.
+
+    Raises:
+        ConfigurationError: Not UTF-8, or no pgvector of a version that is recent enough.
+    """
+    query = sql.SQL(
+        "SELECT current_setting('server_encoding'), current_setting('server_version'),"
+        " coalesce((SELECT extversion FROM pg_extension WHERE extname = 'vector'),"
+        " (SELECT default_version FROM pg_available_extensions WHERE name = 'vector'))"
+    )
+    [(encoding, version, vector)] = yield Statement(query)
+    if encoding != "UTF8":
+        msg = f"the database is encoded in {encoding}, which does not sort by code point"
+        raise ConfigurationError(msg, hint="use a database made with ENCODING 'UTF8'")
+    if vector is None:
+        msg = "the server has no extension pgvector"
+        raise ConfigurationError(msg, hint="install pgvector on the server, or use an image that has it")
+    if tuple(int(part) for part in vector.split(".")[:2]) < _LEAST_PGVECTOR:
+        msg = f"pgvector {vector} is too old"
+        raise ConfigurationError(msg, hint="ALTER EXTENSION vector UPDATE, to 0.8 at least")
+    return str(version)
+
+
+def _registered(names: Names) -> Script[tuple[bool, int | None]]:
+    """Return whether there is a registry, and the number of the collection's table, if something has its name."""
+    query = sql.SQL("SELECT to_regclass(%s) IS NOT NULL, to_regclass(%s)::oid::bigint")
+    quoted = [names.registry.as_string(None), names.table.as_string(None)]
+    [(registry, table)] = yield Statement(query, quoted)
+    return registry, table
+
+
+def describe(names: Names, schema: str, collection: str) -> Script[Place | None]:
+    """Return a collection, or None if there is none.
+
+    Raises:
+        CollectionMismatchError: A table of its name is not this library's, or its layout is newer.
+    """
+    registry, table = yield from _registered(names)
+    rows: Rows = []
+    if registry:
+        query = sql.SQL(
+            "SELECT layout, metric, dimension, model, index,"
+            " to_regtype('vector')::oid::bigint FROM {} WHERE name = %s"
+        ).format(names.registry)
+        rows = yield Statement(query, (collection,))
+    if not rows:
+        if table is not None:
+            raise _foreign(names, schema, collection)
+        return None
+    layout, metric, dimension, model, index, vector = rows[0]
+    if layout != LAYOUT_VERSION:
+        msg = f"collection {collection!r} has layout {layout}, this version reads layout {LAYOUT_VERSION}"
+        raise CollectionMismatchError(
+            msg, hint="use the version of entrepot-postgres that made it, or a newer one"
+        )
+    if table is None:
+        msg = f"the registry lists collection {collection!r}, and its table {names.relation!r} is not there"
+        raise CollectionMismatchError(msg, hint="drop_collection() removes what is left of it")
+    if vector is None:
+        msg = "the type vector is not on the search path of the connection"
+        raise BackendError(msg, hint="put the schema of the extension into the role's search_path")
+    info = CollectionInfo(
+        name=collection, dimension=dimension, metric=Metric(metric), model=model, layout=layout
+    )
+    return Place(info, indexed=index == "hnsw", table=table, vector=vector)
+
+
+def create(names: Names, schema: str, info: CollectionInfo, plan: IndexPlan | None) -> Script[Place]:
+    """Make a collection, unless it is there; return it.
+
+    Raises:
+        CollectionMismatchError: It is there by now with another metric or dimension, or something else
+            has its name.
+    """
+    yield Statement(sql.SQL("SELECT pg_advisory_xact_lock(%s::bigint)"), (_LOCK,))
+    yield from _prepare(names)
+    known = yield from describe(names, schema, info.name)
+    if known is None:
+        for query in _tables(names, info, plan):
+            yield Statement(query)
+        index = "none" if plan is None or info.dimension > MAX_INDEXED else "hnsw"
+        query = sql.SQL(
+            "INSERT INTO {} (name, relation, layout, metric, dimension, model, index)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s)"
+        ).format(names.registry)
+        row = (info.name, names.relation, info.layout, str(info.metric), info.dimension, info.model, index)
+        yield Statement(query, row)
+        known = yield from describe(names, schema, info.name)
+    if known is None or (known.info.metric, known.info.dimension) != (info.metric, info.dimension):
+        msg = f"collection {info.name!r} was made at the same time with another metric or dimension"
+        raise CollectionMismatchError(msg, hint="open the store again")
+    return known
+
+
+def _prepare(names: Names) -> Script[None]:
+    """Make what all collections of a schema share, where it is not there; each thing may need a privilege."""
+    query = sql.SQL("SELECT to_regnamespace(%s) IS NULL, to_regtype('vector') IS NULL")
+    [(no_schema, no_type)] = yield Statement(query, (names.schema.as_string(None),))
+    if no_schema:
+        yield Statement(sql.SQL("CREATE SCHEMA {}").format(names.schema))
+    if no_type:
+        yield Statement(sql.SQL("CREATE EXTENSION IF NOT EXISTS vector"))
+    registry, _ = yield from _registered(names)
+    if not registry:
+        yield Statement(
+            sql.SQL(
+                'CREATE TABLE {} (name text COLLATE "C" PRIMARY KEY, relation text NOT NULL UNIQUE,'
+                " layout integer NOT NULL, metric text NOT NULL, dimension integer NOT NULL, model text,"
+                " index text NOT NULL)"
+            ).format(names.registry)
+        )
+
+
+def _tables(names: Names, info: CollectionInfo, plan: IndexPlan | None) -> list[sql.Composed]:
+    dimension = sql.Literal(int(info.dimension))
+    statements = [
+        sql.SQL(
+            'CREATE TABLE {} (id text COLLATE "C" NOT NULL CONSTRAINT {} PRIMARY KEY, text text,'
+            " metadata text NOT NULL, terms jsonb NOT NULL, words tsvector NOT NULL,"
+            " embedding vector({}) NOT NULL)"
+        ).format(names.table, names.key, dimension),
+        sql.SQL("CREATE INDEX {} ON {} USING gin (terms jsonb_path_ops)").format(names.by_terms, names.table),
+        sql.SQL("CREATE INDEX {} ON {} USING gin (words)").format(names.by_words, names.table),
+    ]
+    if plan is not None and info.dimension <= MAX_INDEXED:
+        statements.append(
+            sql.SQL(
+                "CREATE INDEX {} ON {} USING hnsw (embedding {}) WITH (m = {}, ef_construction = {})"
+            ).format(
+                names.by_vector,
+                names.table,
+                _OPERATOR_CLASSES[info.metric],
+                sql.Literal(plan.m),
+                sql.Literal(plan.ef_construction),
+            )
+        )
+    return statements
+
+
+def drop(names: Names, schema: str, collection: str) -> Script[None]:
+    """Remove a collection; a missing one is no error.
+
+    Raises:
+        CollectionMismatchError: The table of its name is not this library's.
+    """
+    yield Statement(sql.SQL("SELECT pg_advisory_xact_lock(%s::bigint)"), (_LOCK,))
+    registry, table = yield from _registered(names)
+    gone: Rows = []
+    if registry:
+        query = sql.SQL("DELETE FROM {} WHERE name = %s RETURNING name").format(names.registry)
+        gone = yield Statement(query, (collection,))
+    if not gone:
+        if table is not None:
+            raise _foreign(names, schema, collection)
+        return
+    yield Statement(sql.SQL("DROP TABLE IF EXISTS {}").format(names.table))
+
+
+def list_collections(names: Names) -> Script[list[str]]:
+    """Return the names of the collections of the schema, sorted by code point."""
+    registry, _ = yield from _registered(names)
+    if not registry:
+        return []
+    rows = yield Statement(sql.SQL("SELECT name FROM {} ORDER BY name").format(names.registry))
+    return [row[0] for row in rows]
+
+
+def details(names: Names, place: Place) -> Script[dict[str, object]]:
+    """Return the bytes of a collection's table and of all its indexes, and what kind of index it has."""
+    query = sql.SQL("SELECT pg_table_size(%s::regclass), pg_indexes_size(%s::regclass)")
+    table = names.table.as_string(None)
+    [(rows, indexes)] = yield Statement(query, (table, table))
+    return {"table_bytes": rows, "index_bytes": indexes, "index": "hnsw" if place.indexed else "none"}
+
+
+def _foreign(names: Names, schema: str, collection: str) -> CollectionMismatchError:
+    msg = f"the table {names.relation!r} of schema {schema!r} was not made by this library"
+    hint = f"choose another name than {collection!r} for the collection, or another schema"
+    return CollectionMismatchError(msg, hint=hint)
