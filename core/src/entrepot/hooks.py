@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from entrepot.capabilities import Metric
 from entrepot.completion import MAX_COMPLETION_ROWS
+from entrepot.embedding import model_name
 from entrepot.errors import (
     ArgumentTypeError,
     CollectionError,
@@ -391,8 +392,9 @@ class VectorStoreHooks(Resource):
             )
         if self.embedding is None or info.model is None or self._allow_other_model:
             return
-        if self.embedding.name != info.model:
-            msg = f"collection {info.name!r} was filled by {info.model!r}, the store embeds with {self.embedding.name!r}"
+        name = model_name(self.embedding)
+        if name != info.model:
+            msg = f"collection {info.name!r} was filled by {info.model!r}, the store embeds with {name!r}"
             raise CollectionMismatchError(
                 msg, hint="vectors of two models cannot be compared; allow_other_model=True if these two can"
             )

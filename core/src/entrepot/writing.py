@@ -9,7 +9,7 @@ import numpy as np
 from entrepot.capabilities import Metric
 from entrepot.completion import is_partial, matching
 from entrepot.drafts import Drafts, draft_all
-from entrepot.embedding import aembed_texts, batching_for, embed_texts
+from entrepot.embedding import aembed_texts, batching_for, embed_texts, model_dimensions, model_name
 from entrepot.errors import (
     ArgumentTypeError,
     BatchError,
@@ -137,7 +137,7 @@ class Writing(VectorStoreHooks):
             return self._wanted_dimension
         model = self.embedding
         if model is not None:
-            return (yield from work(lambda: model.dimensions))
+            return (yield from work(model_dimensions, model))
         if vector is None:
             msg = "the store has no embedding model, and no vector was given"
             raise ConfigurationError(
@@ -150,7 +150,7 @@ class Writing(VectorStoreHooks):
         if limit is not None and dimension > limit:
             msg = f"vectors of {dimension} components; this store takes {limit}"
             raise ConfigurationError(msg, hint="use an embedding model with fewer dimensions")
-        model = self.embedding.name if self.embedding is not None else None
+        model = model_name(self.embedding) if self.embedding is not None else None
         metric = self._wanted_metric or Metric.COSINE
         return CollectionInfo(name=self.collection, dimension=dimension, metric=metric, model=model)
 

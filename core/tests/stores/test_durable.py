@@ -384,6 +384,7 @@ def test_a_forked_child_keeps_no_lock_and_may_close_what_it_inherited(tmp_path: 
         store.add([Document(None, id="1", vector=[1.0])])
         to_child, to_parent = os.pipe(), os.pipe()
         if os.fork() == 0:
+            os.close(to_child[1])
             with store:
                 try:
                     store.count()
@@ -394,6 +395,7 @@ def test_a_forked_child_keeps_no_lock_and_may_close_what_it_inherited(tmp_path: 
             with SimpleVectorStore(path) as own:
                 os.write(to_parent[1], b"2" if own.count() == 2 else b"?")
             os._exit(0)
+        os.close(to_parent[1])
         print(os.read(to_parent[0], 1).decode(), os.read(to_parent[0], 1).decode())
         store.add([Document(None, id="2", vector=[1.0])])  # the child's close took nothing from here
         store.close()

@@ -20,7 +20,7 @@ class InMemoryConfig(ChatMemoryConfig, frozen=True, kw_only=True):
     @classmethod
     def from_url(cls, url: StoreURL) -> dict[str, Any]:
         """Refuse everything but the bare scheme."""
-        if url.host is not None or url.path or url.user is not None or url.port is not None:
+        if url.host is not None or url.has_path or url.user is not None or url.port is not None:
             msg = "simple:// keeps conversations in memory and takes no host, name or path"
             raise ConfigurationError(msg, hint="sql+sqlite:///chat.db keeps them in a file")
         return {}
