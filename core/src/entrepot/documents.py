@@ -162,10 +162,11 @@ class Document(_Text, frozen=True, eq=False, kw_only=True):
 
     def __post_init__(self) -> None:
         """Give what was passed as None its default."""
-        if _is_none(self.id):
-            force_setattr(self, "id", new_id())
-        if _is_none(self.metadata):
-            force_setattr(self, "metadata", {})
+        if not (self.id and self.metadata):
+            if _is_none(self.id):
+                force_setattr(self, "id", new_id())
+            if _is_none(self.metadata):
+                force_setattr(self, "metadata", {})
 
     def formatted(self, mode: MetadataMode = MetadataMode.ALL) -> str:
         """Return the text with the metadata that `mode` shows, by the document's formatter."""

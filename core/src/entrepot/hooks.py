@@ -352,7 +352,9 @@ class VectorStoreHooks(Resource):
 
     def _within(self, scope: Normal, given: FilterLike | None) -> Normal:
         """Return a request's filter ANDed with the scope of its operation, in normal form."""
-        return scope if given is None else all_of(scope, normal_of(given))
+        if given is None:
+            return scope
+        return normal_of(given) if scope is TRUE else all_of(scope, normal_of(given))
 
     def _query(self, normal: Normal, **parts: Any) -> Query:
         """Return an engine's query: the filter, what the converter makes of it, and other parts."""

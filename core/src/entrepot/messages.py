@@ -82,15 +82,16 @@ class _Message(_Text, frozen=True, kw_only=True, omit_defaults=True):
     role: ClassVar[Role]
 
     def __post_init__(self) -> None:
+        if type(self.created) is datetime and self.created.tzinfo is UTC:
+            return
         if not isinstance(cast("object", self.created), datetime):
             msg = f"message {self.id!r}: created must be a datetime, not {type(self.created).__name__}"
             raise MessageError(msg, hint="use datetime.now(timezone.utc)")
-        if self.created.tzinfo is not UTC:
-            try:
-                force_setattr(self, "created", in_utc(self.created))
-            except ValueError as error:
-                msg = f"message {self.id!r} was created at {error}"
-                raise MessageError(msg, hint="use datetime.now(timezone.utc)") from None
+        try:
+            force_setattr(self, "created", in_utc(self.created))
+        except ValueError as error:
+            msg = f"message {self.id!r} was created at {error}"
+            raise MessageError(msg, hint="use datetime.now(timezone.utc)") from None
 
     __hash__ = None  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]  # metadata is a dict
 
@@ -131,7 +132,8 @@ class UserMessage(_Message, frozen=True, kw_only=True, tag="user"):
             MessageError: `created` or `media` is of another type.
         """
         super().__post_init__()
-        _settle(self, "media", Media)
+        if self.media != ():
+            _settle(self, "media", Media)
 
 
 class AssistantMessage(_Message, frozen=True, kw_only=True, tag="assistant"):
@@ -148,8 +150,10 @@ class AssistantMessage(_Message, frozen=True, kw_only=True, tag="assistant"):
             MessageError: One of them is of another type.
         """
         super().__post_init__()
-        _settle(self, "tool_calls", ToolCall)
-        _settle(self, "media", Media)
+        if self.tool_calls != ():
+            _settle(self, "tool_calls", ToolCall)
+        if self.media != ():
+            _settle(self, "media", Media)
 
 
 class ToolResponseMessage(_Message, frozen=True, kw_only=True, tag="tool"):
@@ -165,7 +169,8 @@ class ToolResponseMessage(_Message, frozen=True, kw_only=True, tag="tool"):
             MessageError: One of them is of another type.
         """
         super().__post_init__()
-        _settle(self, "responses", ToolResponse)
+        if self.responses != ():
+            _settle(self, "responses", ToolResponse)
 
 
 Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolResponseMessage

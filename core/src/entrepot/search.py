@@ -284,6 +284,15 @@ def score(metric: Metric, raw: float) -> float:
     return value if 0.0 <= value <= 1.0 else float(value > 1.0)
 
 
+def score_all(metric: Metric, raw: Sequence[float]) -> list[float]:
+    """Return the scores of some raw scores; for each what `score` gives (S2)."""
+    if metric is not Metric.EUCLIDEAN:
+        halves = [(1.0 + number) / 2.0 for number in raw]
+        if not halves or (min(halves) >= 0.0 and max(halves) <= 1.0):
+            return halves
+    return [score(metric, number) for number in raw]
+
+
 def scores(metric: Metric, raw: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the scores in [0, 1] of raw scores; bit for bit what `score` gives for each."""
     if metric is Metric.EUCLIDEAN:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -33,6 +34,7 @@ from entrepot.search import (
     raw_scores,
     reciprocal_rank_fusion,
     score,
+    score_all,
 )
 from entrepot.steps import ask, call
 from entrepot.vectors import as_query, normalised
@@ -361,7 +363,8 @@ def _answer(
         ranked = sorted(hits, key=lambda hit: (-hit.raw, hit.record.id))
         return [document_of(hit.record, rank=hit.raw) for hit in ranked[: request.top_k]]
     metric = info.metric
-    scored = [(-score(metric, hit.raw), hit.record.id, hit.record) for hit in hits]
+    values = score_all(metric, [hit.raw for hit in hits])
+    scored = [(-value, hit.record.id, hit.record) for value, hit in zip(values, hits, strict=True)]
     scored.sort(key=_by_score)
     if request.near_id is not None:
         scored = [entry for entry in scored if entry[1] != request.near_id]
@@ -373,8 +376,8 @@ def _answer(
     ]
 
 
-def _by_score(entry: tuple[float, str, StoredRecord]) -> tuple[float, str]:
-    return entry[:2]
+_by_score: Final = itemgetter(0, 1)
+"""Best first, as scores stand negated, and equal ones by id (S1)."""
 
 
 def _fused(
