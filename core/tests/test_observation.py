@@ -39,9 +39,11 @@ _reader = InMemoryMetricReader()
 
 @pytest.fixture(scope="module", autouse=True)
 def _providers() -> None:
-    provider = TracerProvider()
+    provider = trace.get_tracer_provider()
+    if not isinstance(provider, TracerProvider):  # a process has one, and other tests may have set it
+        provider = TracerProvider()
+        trace.set_tracer_provider(provider)
     provider.add_span_processor(SimpleSpanProcessor(_exporter))
-    trace.set_tracer_provider(provider)
     metrics.set_meter_provider(MeterProvider([_reader]))
 
 
