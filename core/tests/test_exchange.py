@@ -18,7 +18,7 @@ from entrepot.errors import (
     OperationTimeoutError,
     UnreachableError,
 )
-from entrepot.exchange import MAX_ATTEMPTS, deadline, remaining, timed_out
+from entrepot.exchange import MAX_ATTEMPTS, deadline, remaining
 
 
 class Flaky(SimpleVectorStore):
@@ -38,7 +38,7 @@ class Flaky(SimpleVectorStore):
             raise AuthenticationError("the login was refused")
         if fault == "hangs":  # as a driver does that was given what remains
             time.sleep(remaining(10.0))
-            raise timed_out(self.timeout, "unknown")
+            raise OperationTimeoutError("no answer in time")
         if fault == "bare":
             raise KeyError("a driver's own error with a secret in it")
         return fault

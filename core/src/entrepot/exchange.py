@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Final
 
-from entrepot.errors import BackendError, EntrepotError, OperationTimeoutError
+from entrepot.errors import BackendError, EntrepotError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -85,8 +85,3 @@ def foreign(error: Exception, outcome: Outcome) -> BackendError:
         hint="the cause says more; if it should have its own class, tell the plugin's authors",
         outcome=outcome,
     )
-
-
-def timed_out(timeout: float, outcome: Outcome) -> OperationTimeoutError:
-    """Return the error for an exchange that the core gave up waiting for."""
-    return OperationTimeoutError(f"no answer within {timeout:g} seconds", outcome=outcome)

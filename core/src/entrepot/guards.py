@@ -31,6 +31,11 @@ def refuse_outside(stored: Iterable[StoredRecord], inside: Normal) -> None:
             raise OutsideViewError(msg, hint="choose another id")
 
 
+def records_inside(stored: Iterable[StoredRecord], inside: Normal) -> list[StoredRecord]:
+    """Return the stored documents that satisfy the filter."""
+    return [record for record in stored if evaluate(inside, record.metadata or {})]
+
+
 def equalities(inside: Normal) -> list[Leaf]:
     """Return the top-level conjunctive equality terms of a filter: what a view stamps (T2)."""
     parts = inside.parts if isinstance(inside, And) else (inside,)

@@ -19,7 +19,8 @@ from entrepot.errors import (
     UnsupportedError,
     UnsupportedSearchModeError,
 )
-from entrepot.filters import FALSE, TRUE, evaluate
+from entrepot.filters import FALSE, TRUE
+from entrepot.guards import records_inside
 from entrepot.hooks import VectorStoreHooks
 from entrepot.observation import note
 from entrepot.records import Hit, Page, Query, StoredRecord
@@ -36,7 +37,7 @@ from entrepot.search import (
     score,
     score_all,
 )
-from entrepot.steps import ask, call
+from entrepot.steps import ask, call, work_on
 from entrepot.vectors import as_query, normalised
 
 if TYPE_CHECKING:
@@ -249,7 +250,7 @@ class Searching(VectorStoreHooks):
             return (yield from ask(self._fetch, self._afetch, ids, include))
         wanted = include if "metadata" in include else (*include, "metadata")
         records = yield from ask(self._fetch, self._afetch, ids, wanted)
-        inside = [record for record in records if evaluate(scope, record.metadata or {})]
+        inside = yield from work_on(len(records), records_inside, records, scope)
         return inside if wanted is include else [record._replace(metadata=None) for record in inside]
 
     def _count_steps(self, given: FilterLike | None) -> Steps[int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
 from entrepot.errors import EntrepotError
 from entrepot.exchange import DEFAULT_TIMEOUT, end, foreign, pause_before_retry, start
@@ -45,6 +45,9 @@ class Exchange(NamedTuple):
         """What is known if it fails without a word."""
         return "unknown" if self.writes else "not_done"
 
+
+AT_ONCE: Final = 200
+"""Documents that an async caller may have worked on in its event loop: about a millisecond."""
 
 READ = Exchange()
 WRITE = Exchange(writes=True)
@@ -102,6 +105,13 @@ def work(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Steps[T
         return await asyncio.to_thread(function, *args, **kwargs)
 
     return cast("T", (yield Call(function, in_thread, args, kwargs)))
+
+
+def work_on(size: int, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Steps[T]:
+    """Do work at once if it concerns at most `AT_ONCE` documents, else as `work` does."""
+    if size <= AT_ONCE:
+        return function(*args, **kwargs)
+    return (yield from work(function, *args, **kwargs))
 
 
 def run(steps: Steps[T], timeout: float = DEFAULT_TIMEOUT) -> T:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from entrepot.metadata import clean_metadata, name_fault
 from entrepot.observation import note
 from entrepot.records import CollectionInfo, IfExists, Record
 from entrepot.search import check_ids
-from entrepot.steps import ask, call, tell, tell_once, work
+from entrepot.steps import AT_ONCE, ask, call, tell, tell_once, work, work_on
 from entrepot.vectors import as_vector, check_vectors, normalised
 
 if TYPE_CHECKING:
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 P = ParamSpec("P")
 
-_AT_ONCE: Final = 200
-"""Documents that an async caller may have checked on its event loop: well under a millisecond."""
-
 
 class Writing(VectorStoreHooks):
     """The writing half of `VectorStore`."""
@@ -56,7 +53,7 @@ class Writing(VectorStoreHooks):
             msg = f"if_exists must be 'replace', 'skip' or 'error', not {if_exists!r}"
             raise RequestError(msg)
         limits = self.capabilities.limits
-        if isinstance(documents, list | tuple) and len(documents) <= _AT_ONCE:
+        if isinstance(documents, list | tuple) and len(documents) <= AT_ONCE:
             drafts = draft_all(documents, limits)
         else:
             drafts = yield from work(draft_all, documents, limits)
@@ -65,7 +62,7 @@ class Writing(VectorStoreHooks):
             return []
         note(documents=len(ids))
         scope = self._scope()
-        drafts = self._admit(drafts, scope)
+        drafts = yield from work_on(len(ids), self._admit, drafts, scope)
         info, is_new = yield from self._destination_steps(drafts)
         own = yield from self._own_vector_steps(drafts, info)
         yield from self._text_steps(drafts)
@@ -78,7 +75,7 @@ class Writing(VectorStoreHooks):
             part = drafts.part(start, start + size)
             try:
                 embeddings = yield from self._embedding_steps(part, info)
-                records = yield from _hastily(len(part.ids), _records, part, own, embeddings, info)
+                records = yield from work_on(len(part.ids), _records, part, own, embeddings, info)
                 marker = yield from self._store_steps(records, if_exists, scope)
             except Exception as error:
                 if isinstance(error, EntrepotError) and start == 0 and error.outcome == "not_done":
@@ -165,7 +162,7 @@ class Writing(VectorStoreHooks):
             return None
         once = len(drafts.ids) <= self.capabilities.limits.write_batch
         function = _own_vectors if once else _check_all
-        return (yield from _hastily(len(drafts.ids), function, drafts, info))
+        return (yield from work_on(len(drafts.ids), function, drafts, info))
 
     def _text_steps(self, drafts: Drafts) -> Steps[None]:
         """Refuse texts that the model does not take, all before anything is sent (D6)."""
@@ -274,13 +271,6 @@ def check_keys(keys: Iterable[str] | None) -> tuple[str, ...]:
             msg = f"the metadata key {key!r} {fault}"
             raise MetadataError(msg, key=key)
     return checked
-
-
-def _hastily(size: int, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Steps[T]:
-    """Do work at once if it concerns few documents, else beside the event loop."""
-    if size <= _AT_ONCE:
-        return function(*args, **kwargs)
-    return (yield from work(function, *args, **kwargs))
 
 
 def _texts(drafts: Drafts) -> tuple[list[str], list[str]]:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from entrepot import Document, F, SearchRequest, SimpleVectorStore
-from entrepot.filters import Expression, evaluate, format_filter
-from entrepot_conformance.fuzz import count_from_environment, make_documents, run
+from entrepot.filters import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,28 +18,6 @@ def filled(store: SimpleVectorStore, metadata: dict[str, dict[str, Any]]) -> Sim
         [Document(None, id=name, metadata=value, vector=[1.0, 1.0]) for name, value in metadata.items()]
     )
     return store
-
-
-def matcher(store: SimpleVectorStore) -> Callable[[Expression], set[str]]:
-    return lambda expression: {document.id for document in store.scan(expression, include=[])}
-
-
-def test_columns_agree_with_the_evaluator(make: Make) -> None:
-    # F1 to F5
-    documents = make_documents(5)
-    coverage = run(matcher(filled(make(), documents)), documents, count=400, seed=5)
-    assert len(coverage.distinct) == 400
-
-
-@pytest.mark.slow
-def test_columns_agree_with_the_evaluator_on_ten_thousand_filters(capsys: pytest.CaptureFixture[str]) -> None:
-    # F1 to F5: at least 10,000 distinct normal forms over 240 documents, each cell 50 times true and false
-    documents = make_documents(11)
-    coverage = run(matcher(filled(SimpleVectorStore(), documents)), documents, count=count_from_environment())
-    with capsys.disabled():
-        print("\nSimpleVectorStore, columns:\n" + coverage.table())  # noqa: T201 - the table is what the run is for
-    assert len(coverage.distinct) >= 10_000
-    assert coverage.missing() == []
 
 
 def test_columns_grow_with_the_rows(make: Make) -> None:
@@ -101,24 +76,6 @@ def test_keys_that_json_writes_differently_are_found(make: Make) -> None:
     for n, name in enumerate(names):
         assert [document.id for document in store.scan(F[name] == n)] == [str(n)]
         assert store.count(F[name].is_not_null()) == 1
-
-
-def test_the_largest_filters_are_answered(make: Make) -> None:
-    # F6
-    store = filled(make(), {str(n): {"n": n} for n in range(30)})
-    deep = F.n == 1
-    for level in range(2, 101):
-        deep = ~deep if level % 2 else (deep | (F.n == level))
-    wide = F.n == 0
-    for number in range(1, 9_000):
-        wide = wide | (F.n == number % 10)
-    many = F.n.in_(list(range(5, 9_900)))
-    for expression, expected in ((wide, 10), (many, 25)):
-        assert store.count(expression) == expected
-    matching = {str(n) for n in range(30) if evaluate(deep, {"n": n})}
-    assert {document.id for document in store.scan(deep)} == matching
-    text = format_filter(many)
-    assert store.count(text) == 25
 
 
 def test_searches_are_filtered_before_they_are_cut(make: Make) -> None:

@@ -14,19 +14,12 @@ import pytest
 
 from entrepot import Document, F, FunctionEmbeddingModel, SearchMode, SearchRequest, SimpleVectorStore
 from entrepot.errors import BatchError, UnsupportedError, UnsupportedSearchModeError
+from entrepot_conformance.tests.store.data import TEXTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     Make = Callable[..., SimpleVectorStore]
-
-TEXTS = {
-    "1": "the wing of an aircraft",
-    "2": "wing wing wing",
-    "3": "heat transfer in slabs; Wing-tip",
-    "4": "nothing of the kind",
-    "5": "AIRCRAFT heat",
-}
 
 
 @pytest.fixture
@@ -225,13 +218,16 @@ async def test_the_event_loop_is_never_blocked() -> None:
 
     async def work() -> None:
         await store.aadd(many)
+        await store.where("a >= 0 and c == 1").aadd(
+            [document.replace(id=f"view {document.id}") for document in many]
+        )
         await store.aadd([Document("x" * n, id=f"text {n}") for n in range(1, 400)])
         await store.asimilarity_search("abc", filter="a >= 100 and b == 'c'")
         await store.asimilarity_search("xxx", mode="fulltext")
         await store.asimilarity_search_batch(["a", "b"])
         await store.aget(["1"])
         await store.aupdate(["1"], set={"c": 1})
-        assert await store.acount("c == 1") == 1
+        assert await store.acount("c == 1") == len(many) + 1
         async for _ in store.ascan("a < 100"):
             pass
         await store.adelete(filter="a < 5000")

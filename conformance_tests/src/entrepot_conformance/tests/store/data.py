@@ -18,6 +18,16 @@ SCORE: Final = 1e-4
 """A score is the same number on every backend within this (S2)."""
 
 
+TEXTS: Final = {
+    "1": "the wing of an aircraft",
+    "2": "wing wing wing",
+    "3": "heat transfer in slabs; Wing-tip",
+    "4": "nothing of the kind",
+    "5": "AIRCRAFT heat",
+}
+"""Texts by id, for searches by words."""
+
+
 def letters(texts: Sequence[str]) -> list[list[int]]:
     """Embed a text as its counts of the letters a to h."""
     return [[text.count(letter) for letter in "abcdefgh"] for text in texts]
