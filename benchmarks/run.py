@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-GROUPS = ("filters", "overhead", "memory", "stores")
+GROUPS = ("filters", "overhead", "memory", "stores", "servers")
 ONE_THREAD = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
 )

@@ -73,6 +73,13 @@ def test_every_hook_is_documented() -> None:
     assert len(hooks) >= 4
     text = (ROOT / "docs" / "plugins.md").read_text("utf-8")
     assert [name for name in hooks if name not in text] == []
+    from entrepot import ChatMemoryRepository
+    from entrepot.hooks import HOOK_NAMES
+
+    asks = [name for name in HOOK_NAMES if not name.startswith("_a") or f"_{name[2:]}" not in HOOK_NAMES]
+    asks += [name for name in vars(ChatMemoryRepository) if f"_a{name[1:]}" in vars(ChatMemoryRepository)]
+    assert len(asks) >= 25
+    assert [name for name in asks if name.startswith("_") and f"`{name}(" not in text] == []
 
 
 def commands(command: Any, prefix: str) -> Iterator[str]:

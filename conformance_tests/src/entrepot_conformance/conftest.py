@@ -9,47 +9,51 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from entrepot_conformance.endpoints import Memories, Stores
-from entrepot_conformance.targets import TargetError, TargetSpec, chosen_targets
+from entrepot_conformance.session import address, chosen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from entrepot_conformance.targets import Kind, TargetSpec
+
 _TESTS: Final = Path(__file__).parent / "tests"
-_targets = pytest.StashKey[list[TargetSpec]]()
-
-
-def _chosen(config: pytest.Config) -> list[TargetSpec]:
-    if _targets not in config.stash:
-        try:
-            config.stash[_targets] = chosen_targets(
-                config.getoption("entrepot_targets") or [], erase=bool(config.getoption("entrepot_erase"))
-            )
-        except TargetError as error:
-            raise pytest.UsageError(str(error)) from None
-    return config.stash[_targets]
+_FAULTS: Final = "faults"
+_FAULTY: Final[dict[str, Kind]] = {"test_store_faults": "store", "test_memory_faults": "memory"}
+_FIXTURES: Final[dict[str, Kind]] = {"stores": "store", "memories": "memory"}
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out the tests of a kind of which there is no target: they would only be skipped."""
-    if collection_path.parent != _TESTS or not collection_path.is_dir():
-        return None
-    return True if all(spec.kind != collection_path.name for spec in _chosen(config)) else None
+    """Leave out the tests of which there is no target: they would only be skipped."""
+    if collection_path.parent == _TESTS and collection_path.is_dir():
+        specs = chosen(config)
+        if collection_path.name == _FAULTS:
+            return True if all(spec.server is None for spec in specs) else None
+        return True if all(spec.kind != collection_path.name for spec in specs) else None
+    if collection_path.parent == _TESTS / _FAULTS and collection_path.stem in _FAULTY:
+        return None if _specs(config, _FAULTY[collection_path.stem], faults=True) else True
+    return None
+
+
+def _specs(config: pytest.Config, kind: Kind, *, faults: bool) -> list[TargetSpec]:
+    """Return the targets of a kind; for the tests of failures, those with a server."""
+    return [spec for spec in chosen(config) if spec.kind == kind and (spec.server is not None or not faults)]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test on each target of its kind."""
-    if "memories" in metafunc.fixturenames:
-        specs = [spec for spec in _chosen(metafunc.config) if spec.kind == "memory"]
-        metafunc.parametrize("memories", specs, indirect=True, ids=[spec.name for spec in specs])
-    if "stores" in metafunc.fixturenames:
-        specs = [spec for spec in _chosen(metafunc.config) if spec.kind == "store"]
-        metafunc.parametrize("stores", specs, indirect=True, ids=[spec.name for spec in specs])
+    faults = metafunc.definition.path.parent == _TESTS / _FAULTS
+    for fixture, kind in _FIXTURES.items():
+        if fixture in metafunc.fixturenames:
+            specs = _specs(metafunc.config, kind, faults=faults)
+            metafunc.parametrize(fixture, specs, indirect=True, ids=[spec.name for spec in specs])
 
 
 @pytest.fixture
 def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stores]:
     """Return what opens stores on an endpoint of this test's own."""
-    opened = Stores(request.param, tmp_path, f"test-{uuid.uuid4().hex}")
+    opened = Stores(
+        request.param, tmp_path, f"test-{uuid.uuid4().hex}", address(request.config, request.param)
+    )
     yield opened
     opened.close()
 
@@ -57,6 +61,8 @@ def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stores]:
 @pytest.fixture
 def memories(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memories]:
     """Return what opens repositories on an endpoint of this test's own."""
-    opened = Memories(request.param, tmp_path, f"test-{uuid.uuid4().hex}")
+    opened = Memories(
+        request.param, tmp_path, f"test-{uuid.uuid4().hex}", address(request.config, request.param)
+    )
     yield opened
     opened.close()

@@ -23,23 +23,26 @@ class Stores:
         spec: The target.
         folder: An empty folder.
         name: A name that was never used on the target; letters, digits and hyphens.
+        address: The URL of the target's server, if it has one; what is opened after a change goes elsewhere.
     """
 
-    def __init__(self, spec: TargetSpec, folder: Path, name: str) -> None:
+    def __init__(self, spec: TargetSpec, folder: Path, name: str, address: str = "") -> None:
         self.spec = spec
         self._folder = folder
         self._name = name
         self._opened: list[VectorStore] = []
-        self._function = None if "://" in spec.opens else _imported(spec.opens)
+        self.address = address
+        self._function = _function(spec)
         if spec.resets is not None:
-            _imported(spec.resets)(self._url(name))
+            _imported(spec.resets)(self.url(name))
         elif "{name}" not in spec.opens and self._function is None:
             # A URL as it stands: whatever the collection holds goes before each test.
-            with open_vector_store(spec.opens) as store:
+            with open_vector_store(self.url(name)) as store:
                 store.drop_collection()
 
-    def _url(self, name: str) -> str:
-        return self.spec.opens.replace("{folder}", quote(str(self._folder))).replace("{name}", name)
+    def url(self, name: str = "") -> str:
+        """Return the URL of the endpoint."""
+        return url_of(self.spec, self._folder, name or self._name, self.address)
 
     def __call__(self, *, beside: str = "", **options: Any) -> VectorStore:
         """Open a store; `options` are those of `open_vector_store`, such as ``embedding``.
@@ -48,7 +51,7 @@ class Stores:
         """
         name = f"{self._name}-{beside}" if beside else self._name
         if self._function is None:
-            store = open_vector_store(self._url(name), **options)
+            store = open_vector_store(self.url(name), **options)
         else:
             store = cast("VectorStore", self._function(folder=self._folder, name=name, **options))
         self._opened.append(store)
@@ -71,24 +74,29 @@ class Memories:
         spec: The target.
         folder: An empty folder.
         name: A name that was never used on the target.
+        address: The URL of the target's server, if it has one; what is opened after a change goes elsewhere.
     """
 
-    def __init__(self, spec: TargetSpec, folder: Path, name: str) -> None:
+    def __init__(self, spec: TargetSpec, folder: Path, name: str, address: str = "") -> None:
         self.spec = spec
         self._folder = folder
         self._name = name
         self._opened: list[ChatMemoryRepository] = []
-        self._function = None if "://" in spec.opens else _imported(spec.opens)
-        self._url = spec.opens.replace("{folder}", quote(str(folder))).replace("{name}", name)
+        self._function = _function(spec)
+        self.address = address
         if spec.resets is not None:
-            _imported(spec.resets)(self._url)
+            _imported(spec.resets)(self.url())
         elif self._function is None and "{name}" not in spec.opens and "{folder}" not in spec.opens:
-            _forget_all(self._url)
+            _forget_all(self.url())
+
+    def url(self) -> str:
+        """Return the URL of the endpoint."""
+        return url_of(self.spec, self._folder, self._name, self.address)
 
     def __call__(self, **options: Any) -> ChatMemoryRepository:
         """Open a repository; `options` are those of `open_chat_memory`, such as ``ttl``."""
         if self._function is None:
-            memory = open_chat_memory(self._url, **options)
+            memory = open_chat_memory(self.url(), **options)
         else:
             memory = cast(
                 "ChatMemoryRepository", self._function(folder=self._folder, name=self._name, **options)
@@ -100,7 +108,7 @@ class Memories:
         """As calling it, from within an event loop."""
         if self._function is not None:
             return await asyncio.to_thread(self, **options)
-        memory = await aopen_chat_memory(self._url, **options)
+        memory = await aopen_chat_memory(self.url(), **options)
         self._opened.append(memory)
         return memory
 
@@ -108,6 +116,17 @@ class Memories:
         """Close what was opened."""
         for memory in self._opened:
             memory.close()
+
+
+def url_of(spec: TargetSpec, folder: Path, name: str, address: str) -> str:
+    """Return the URL of a test's endpoint: that of the target, its places filled."""
+    filled = spec.opens.replace("{url}", address).replace("{folder}", quote(str(folder)))
+    return filled.replace("{name}", name)
+
+
+def _function(spec: TargetSpec) -> Any:
+    """Return the function that opens the target, if it is not a URL."""
+    return None if "://" in spec.opens or "{url}" in spec.opens else _imported(spec.opens)
 
 
 def _forget_all(url: str) -> None:

@@ -26,6 +26,7 @@ from entrepot.filters import (
     kind_of,
     normalise,
 )
+from entrepot_conformance.minimise import compare, minimise
 from entrepot_conformance.pools import KEYS, POOLS
 
 if TYPE_CHECKING:
@@ -194,7 +195,8 @@ def run(
         seed: Of the filters; ENTREPOT_FUZZ_SEED or a fixed one if it is not given.
 
     Raises:
-        AssertionError: The two differ; tells seed, filter and the ids in question.
+        AssertionError: The two differ; tells seed and filter, the smallest filter on which they do, and that
+            one as a case.
     """
     seed = seed_from_environment() if seed is None else seed
     rng = random.Random(seed)
@@ -207,18 +209,26 @@ def run(
             continue
         coverage.distinct.add(normal)
         coverage.filters += 1
-        expected = {id_ for id_, metadata in documents.items() if evaluate(expression, metadata)}
-        answer = set(match(expression))
-        if answer != expected:
-            text = format_filter(expression)
-            problem = (
-                f"seed {seed}, filter {coverage.filters}: {text}\n"
-                f"missing: {sorted(expected - answer)}\nwrong: {sorted(answer - expected)}"
-            )
-            raise AssertionError(problem)
+        if compare(match, expression, documents) is not None:
+            raise AssertionError(_problem(match, expression, documents, coverage))
         for comparison, negated in _comparisons(expression):
             counts.add(coverage, comparison, negated=negated)
     return coverage
+
+
+def _problem(
+    match: Callable[[Expression], Collection[str]],
+    expression: Expression,
+    documents: Mapping[str, Mapping[str, object]],
+    coverage: Coverage,
+) -> str:
+    """Say what differs: the filter as it was made, and the smallest one that was found, as a case."""
+    lines = [f"seed {coverage.seed}, filter {coverage.filters}: {format_filter(expression)}"]
+    found = minimise(match, expression, documents)
+    if found is None:
+        return "\n".join([*lines, "asked again it is answered rightly"])
+    lines += [f"smallest: {format_filter(found.filter)}", f"missing: {sorted(found.missing)}"]
+    return "\n".join([*lines, f"wrong: {sorted(found.wrong)}", f"as a case: {found.case()}"])
 
 
 class _Counts:

@@ -34,13 +34,25 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     skipped: int
 
 
-def run(target: str, *, slow: bool = False, erase: bool = False, arguments: Sequence[str] = ()) -> Outcome:
+def run(  # noqa: PLR0913 - what can be asked of a run
+    target: str,
+    *,
+    slow: bool = False,
+    erase: bool = False,
+    via: str = "",
+    require: str = "",
+    report: Sequence[str] = (),
+    arguments: Sequence[str] = (),
+) -> Outcome:
     """Run the suite on a target, in a process of its own, and return how it ended; pytest prints as it goes.
 
     Args:
         target: A target's name, ``module:attribute`` of one, or a URL.
         slow: Run the long tests too: the large fuzz, recall, and killed writers.
         erase: Allow a URL that names one fixed place, whose content the suite erases.
+        via: How servers are had: ``url``, ``container``, ``process``, parted by commas; all if empty.
+        require: Servers whose absence is a failure, parted by commas.
+        report: Files for what was found: a page if the name ends in ``.html``, else JSON.
         arguments: More arguments for pytest.
 
     Raises:
@@ -51,7 +63,7 @@ def run(target: str, *, slow: bool = False, erase: bool = False, arguments: Sequ
     except TargetError as error:
         raise ConfigurationError(str(error)) from None
     with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
+        written = Path(folder) / "outcomes.xml"
         command = [
             sys.executable,
             "-m",
@@ -61,14 +73,20 @@ def run(target: str, *, slow: bool = False, erase: bool = False, arguments: Sequ
             "--target",
             target,
         ]
-        command += ["-q", f"--junitxml={report}"]
+        command += [
+            "-q",
+            f"--via={via}",
+            f"--require={require}",
+            *(f"--conformance-report={file}" for file in report),
+        ]
+        command += ["-p", "no:cacheprovider", f"--junitxml={written}"]
         if not slow:
             command += ["-m", "not slow"]
         if erase:
             command.append("--erase")
         # Nothing but pytest's own words: the target is an argument, not part of a shell's line.
         code = subprocess.run([*command, *arguments], stdout=sys.stdout, check=False).returncode  # noqa: S603
-        cases = list(ET.parse(report).iter("testcase")) if report.exists() else []  # noqa: S314 - made just now
+        cases = list(ET.parse(written).iter("testcase")) if written.exists() else []  # noqa: S314 - made just now
     failed: list[str] = []
     passed = skipped = 0
     for case in cases:

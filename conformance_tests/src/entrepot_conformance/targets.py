@@ -8,25 +8,51 @@ The suite brings those of the core itself. A plugin names its own by the hook
 def entrepot_conformance_targets():
     from entrepot_conformance.targets import TargetSpec
 
-    return [TargetSpec(name="shelf", kind="memory", opens="shelf://localhost/{name}", witness="real server")]
+    return [
+        TargetSpec(name="shelf", kind="memory", opens="{url}/{name}", witness="real server", server=SHELF)
+    ]
 ```
+
+where ``SHELF`` is a `entrepot_conformance.servers.ServerSpec`.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from entrepot_conformance.servers import ServerSpec
+
 HOOK: Final = "entrepot_conformance_targets"
+
+ALL: Final = "all"
+"""The name that stands for every target."""
 
 Kind: TypeAlias = Literal["memory", "store"]
 """What a target is: a chat memory or a vector store."""
 Witness: TypeAlias = Literal["embedded", "real server", "emulator"]
 """What answers: the engine within the process, a server, or something that stands in for one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownFailure:
+    """Tests that fail on a backend, which its authors know.
+
+    A run that meets the failure holds, and its report shows it; a test that passes against
+    expectation fails the run, so that the entry goes when its reason does.
+
+    Attributes:
+        test: The test below the suite's folder, such as ``store/test_views.py::test_stamps``, without
+            parameters; ``*`` stands for any characters.
+        reason: Why it fails; the report shows it.
+    """
+
+    test: str
+    reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,13 +63,20 @@ class TargetSpec:
         name: Its name, as in ``--target NAME``; unique among those of its kind.
         kind: What it is.
         opens: A URL in which ``{folder}`` stands for an empty folder and ``{name}`` for a name that was
-            never used, both new for each test; or ``module:function``, called with the folder, the
-            name and keyword options, which returns an open repository or store.
+            never used, both new for each test, and ``{url}`` for the server's URL; or
+            ``module:function``, called with the folder, the name and keyword options, which returns an
+            open repository or store.
         witness: What answers.
+        server: The server that ``{url}`` in `opens` means, which the suite starts.
         resets: ``module:function`` that empties the endpoint, called before each test with what `opens`
             came out as; None where ``{folder}`` or ``{name}`` make it new anyway.
         shared: Whether several objects opened on one endpoint see the same data.
         durable: Whether the data outlives the objects that wrote it.
+        versions: ``module:function``, called with the server's URL (empty without one), that returns the
+            versions of driver and engine by name, such as ``{"Redis": "8.2.3", "redis-py": "8.1.0"}``.
+        known_failures: Failures that the backend's authors know.
+        distribution: The distribution that brings the target, and its version; filled in for those that
+            come by the hook.
         summary: One line for lists.
     """
 
@@ -51,11 +84,17 @@ class TargetSpec:
     kind: Kind
     opens: str
     witness: Witness
+    server: ServerSpec | None = None
     resets: str | None = None
     shared: bool = True
     durable: bool = True
+    versions: str | None = None
+    known_failures: tuple[KnownFailure, ...] = ()
+    distribution: str = ""
     summary: str = ""
 
+
+_EMBEDDED: Final = "entrepot_conformance.targets:embedded_versions"
 
 BUILT_IN: Final = (
     TargetSpec(
@@ -73,6 +112,7 @@ BUILT_IN: Final = (
         opens="simple://suite?collection={name}",
         witness="embedded",
         durable=False,
+        versions=_EMBEDDED,
         summary="the embedded store in memory",
     ),
     TargetSpec(
@@ -80,10 +120,19 @@ BUILT_IN: Final = (
         kind="store",
         opens="simple:///{folder}/store.db?collection={name}",
         witness="embedded",
+        versions=_EMBEDDED,
         summary="the embedded store in a file",
     ),
 )
 """The targets of the core."""
+
+
+def embedded_versions(_url: str) -> dict[str, str]:
+    """Return the versions of what the embedded store works with."""
+    import sqlite3  # noqa: PLC0415 - only where a report is made
+    from importlib.metadata import version  # noqa: PLC0415
+
+    return {"numpy": version("numpy"), "SQLite": sqlite3.sqlite_version}
 
 
 class TargetError(Exception):
@@ -92,7 +141,7 @@ class TargetError(Exception):
 
 def known_targets() -> tuple[list[TargetSpec], list[str]]:
     """Return all targets that installed plugins bring, and what is wrong with the plugins that failed."""
-    from importlib.metadata import entry_points  # noqa: PLC0415 - pytest starts without what follows
+    from importlib.metadata import entry_points, version  # noqa: PLC0415 - pytest starts without what follows
 
     import pluggy  # noqa: PLC0415
 
@@ -105,13 +154,20 @@ def known_targets() -> tuple[list[TargetSpec], list[str]]:
 
     manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(Specs)
-    found, faults = list(BUILT_IN), list[str]()
+    found, faults = (
+        [replace(spec, distribution=f"entrepot {version('entrepot')}") for spec in BUILT_IN],
+        list[str](),
+    )
+    brought: dict[str, str] = {}
     for value in sorted({point.value for point in entry_points(group=GROUP)}):
         point = next(point for point in entry_points(group=GROUP) if point.value == value)
         try:
             module = point.load()
             if not manager.is_registered(module):
                 manager.register(module)
+                brought[module.__name__] = (
+                    "" if point.dist is None else f"{point.dist.name} {point.dist.version}"
+                )
         except Exception as error:  # noqa: BLE001 - another plugin's fault shall not stop this one's tests
             faults.append(f"{value}: {type(error).__name__}: {error}")
     for implementation in getattr(manager.hook, HOOK).get_hookimpls():
@@ -120,7 +176,8 @@ def known_targets() -> tuple[list[TargetSpec], list[str]]:
             if not all(isinstance(spec, TargetSpec) for spec in specs):
                 faults.append(f"{implementation.plugin_name}: {HOOK} must return a list of TargetSpec")
                 continue
-            found += specs
+            distribution = brought.get(getattr(implementation.plugin, "__name__", ""), "")
+            found += [replace(spec, distribution=spec.distribution or distribution) for spec in specs]
         except Exception as error:  # noqa: BLE001 - as above
             faults.append(f"{implementation.plugin_name}: {type(error).__name__}: {error}")
     return found, faults
@@ -130,7 +187,8 @@ def chosen_targets(names: Sequence[str], *, erase: bool = False) -> list[TargetS
     """Return the targets of these names, or every embedded one if there are none.
 
     A name is a target's, ``module:attribute`` of a `TargetSpec` that no plugin brings yet, or a URL, in
-    which ``{name}`` and ``{folder}`` mean what they do in `TargetSpec.opens`.
+    which ``{name}`` and ``{folder}`` mean what they do in `TargetSpec.opens`. `ALL` stands for all targets
+    that plugins bring.
 
     Raises:
         TargetError: A name is unknown or stands for several; or a URL names one fixed place, and
@@ -142,7 +200,9 @@ def chosen_targets(names: Sequence[str], *, erase: bool = False) -> list[TargetS
         return [spec for spec in known if spec.witness == "embedded"]
     chosen: list[TargetSpec] = []
     for name in names:
-        if "://" in name:
+        if name == ALL:
+            specs = known
+        elif "://" in name:
             specs = _of_url(name, erase=erase)
         elif ":" in name:
             specs = [_imported(name)]

@@ -78,6 +78,10 @@ HOOK_NAMES: Final = frozenset(
 class VectorStoreHooks(Resource):
     """The state that every store has, and the hooks that a plugin fills.
 
+    Attributes:
+        writable: Whether it takes writes; a plugin says False where a `mapping` reads what other software
+            made (D5). Writes are then refused before any I/O.
+
     Args:
         collection: Name of the collection.
         embedding: The model that embeds texts, or None if all vectors come from outside.
@@ -89,6 +93,8 @@ class VectorStoreHooks(Resource):
         max_completion_rows: Most rows that one operation reads to complete a filter (F9).
         batching: How texts are cut into calls of the model; by default what fits the model.
     """
+
+    writable: bool = True
 
     def __init__(  # noqa: PLR0913 - what every store is told
         self,
@@ -345,6 +351,11 @@ class VectorStoreHooks(Resource):
     @property
     def _target(self) -> str:
         return self.collection
+
+    def _check_writable(self) -> None:
+        if not self.writable:
+            msg = f"the store of collection {self.collection!r} reads what other software made"
+            raise UnsupportedError(msg, capability="write", hint="write with the software that made it")
 
     def _scope(self) -> Normal:
         """Return what every operation is restricted to; a view asks anew, once for each operation (T1)."""

@@ -93,7 +93,8 @@ class Searching(VectorStoreHooks):
             return answers
         found = yield from self._hit_steps(queries, info)
         for (row, request, _), vector, span in zip(asked, vectors, spans, strict=True):
-            answers[row] = _answer(request, found[span], info, vector)
+            hits = found[span]
+            answers[row] = yield from work_on(sum(map(len, hits)), _answer, request, hits, info, vector)
         return answers
 
     def _hit_steps(self, queries: Sequence[Query], info: CollectionInfo) -> Steps[list[list[Hit]]]:
@@ -158,7 +159,10 @@ class Searching(VectorStoreHooks):
                 request.mode,
                 request.fallback,
             )
-            return request.replace(mode=request.fallback, fallback=None)
+            given: dict[str, object] = {"mode": request.fallback, "fallback": None}
+            if request.query is not None and request.vector is not None:  # a HYBRID search's two sides
+                given |= {"vector" if request.fallback is SearchMode.FULLTEXT else "query": None}
+            return request.replace(**given)
         msg = f"the store of collection {self.collection!r} has no {request.mode.name} search"
         raise UnsupportedSearchModeError(msg, capability=str(request.mode))
 

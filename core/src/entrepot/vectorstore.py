@@ -428,9 +428,11 @@ class VectorStore(Searching, Writing):
         return documents
 
     def _delete_all_steps(self) -> Steps[None]:
+        self._check_writable()
         yield from self._delete_matching_steps(self._scope())
 
     def _drop_steps(self) -> Steps[None]:
+        self._check_writable()
         yield from tell(self._drop, self._adrop)
         self._info = None
 

@@ -50,6 +50,7 @@ class View(VectorStore):
         self._may_create = root._may_create
         self.backend = root.backend
         self.capabilities = root.capabilities
+        self.writable = root.writable
 
     # --- the scope --------------------------------------------------------------------------------------
 

@@ -49,6 +49,7 @@ class Writing(VectorStoreHooks):
     def _add_steps(
         self, documents: Iterable[Document], if_exists: IfExists, *, wait: bool
     ) -> Steps[list[str]]:
+        self._check_writable()
         if if_exists not in ("replace", "skip", "error"):
             msg = f"if_exists must be 'replace', 'skip' or 'error', not {if_exists!r}"
             raise RequestError(msg)
@@ -200,6 +201,7 @@ class Writing(VectorStoreHooks):
     def _update_steps(
         self, ids: Iterable[str], changes: Mapping[str, Any] | None, unset: Iterable[str] | None
     ) -> Steps[list[str]]:
+        self._check_writable()
         names = check_ids(ids)
         removed = check_keys(unset)
         if changes is not None and not isinstance(changes, dict):
@@ -218,6 +220,7 @@ class Writing(VectorStoreHooks):
         return (yield from self._alter_steps(names, clean, removed, scope))
 
     def _delete_steps(self, ids: Iterable[str] | None, given: FilterLike | None) -> Steps[None]:
+        self._check_writable()
         if (ids is None) == (given is None):
             msg = "delete takes either ids or a filter"
             raise ArgumentTypeError(msg, hint="delete_all() empties the collection")
@@ -240,6 +243,7 @@ class Writing(VectorStoreHooks):
             yield from tell_once(self._delete, self._adelete, query)
 
     def _create_steps(self, dimension: int | None) -> Steps[None]:
+        self._check_writable()
         info = yield from ask(self._describe, self._adescribe)
         if info is None:
             wanted = dimension if dimension is not None else (yield from self._dimension_steps(None))

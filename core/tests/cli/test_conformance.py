@@ -33,12 +33,20 @@ def test_a_fixed_place_is_erased_only_when_that_is_said(command: Command) -> Non
 
 
 def test_json_tells_what_held(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def canned(target: str, *, slow: bool, erase: bool) -> Outcome:
-        assert (target, slow, erase) == ("shelf", True, False)
+    def canned(target: str, **options: object) -> Outcome:
+        assert target == "shelf"
+        assert options == {
+            "slow": True,
+            "erase": False,
+            "via": "container",
+            "require": "shelf",
+            "report": ["a.json", "b.html"],
+        }
         return Outcome(code=1, passed=3, failed=("store.test_views::test_x",), skipped=0)
 
     monkeypatch.setattr("entrepot_conformance.runner.run", canned)
-    ended = command("conformance", "shelf", "--slow", "--json")
+    files = ("--report", "a.json", "--report", "b.html")
+    ended = command("conformance", "shelf", "--slow", "--via=container", "--require=shelf", *files, "--json")
     assert ended.code == 1
     assert ended.json == {
         "target": "shelf",

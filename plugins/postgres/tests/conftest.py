@@ -1,37 +1,30 @@
-"""Fixtures: a server, that of ENTREPOT_POSTGRES_URL or one that is started for the session, and stores on it."""
+"""Fixtures: the server of the run, and stores and memories on it."""
 
 from __future__ import annotations
 
-import os
 import uuid
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from plugins.postgres.tests.servers import connect, running_server, target
+from plugins.postgres.tests.servers import connect, target
 from psycopg import sql
 
-from entrepot_conformance.endpoints import Stores
-from entrepot_conformance.targets import TargetSpec
+from entrepot_conformance.keeper import shared_server
 from entrepot_postgres import PostgresVectorStore
+from entrepot_postgres.conformance import SERVER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     import psycopg
     from plugins.postgres.tests.servers import Make
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[str]:
+def server(pytestconfig: pytest.Config) -> str:
     """The URL of a server, up to the database."""
-    url = os.environ.get("ENTREPOT_POSTGRES_URL")
-    if url:
-        yield url.rstrip("/")
-        return
-    with running_server() as (started, _):
-        yield started
+    return shared_server(pytestconfig, SERVER).url
 
 
 @pytest.fixture(scope="session")
@@ -62,23 +55,6 @@ def make(server: str, schema: str) -> Iterator[Make]:
     yield make
     for store in opened:
         store.close()
-
-
-@pytest.fixture
-def stores(server: str, schema: str, tmp_path: Path) -> Iterator[Stores]:
-    """What opens stores for the tests of the conformance suite, on an endpoint of each test's own.
-
-    The index is a small one, which is soon made; S6 is asked of the default one elsewhere.
-    """
-    spec = TargetSpec(
-        name="postgres",
-        kind="store",
-        opens=f"{server}/{{name}}?schema={schema}&m=8&ef_construction=32",
-        witness="real server",
-    )
-    opened = Stores(spec, tmp_path, f"test-{uuid.uuid4().hex}")
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

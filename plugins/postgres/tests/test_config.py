@@ -37,7 +37,7 @@ def test_paths_that_mean_nothing(url: str) -> None:
 def test_both_schemes_open_the_store() -> None:
     for name in ("postgres", "postgresql"):
         spec = plugin_manager().spec(name, VectorStoreSpec)
-        assert spec.factory == "entrepot_postgres.store:PostgresVectorStore"
+        assert spec.factory == "entrepot_postgres.mapped_store:open_postgres"
 
 
 def test_a_password_is_never_shown() -> None:
@@ -73,8 +73,8 @@ def test_options_out_of_bounds_are_refused(options: dict[str, Any]) -> None:
 
 
 def test_what_is_not_there_yet_is_refused() -> None:
-    # D5: mapping is refused, not ignored
-    options: list[dict[str, Any]] = [{"mapping": {"id": "x"}}, {"fields": ["a"]}, {"ef_serach": 5}]
+    # E1: refused, not ignored
+    options: list[dict[str, Any]] = [{"fields": ["a"]}, {"ef_serach": 5}]
     for option in options:
         with pytest.raises(UnknownOptionError):
             ep.open_vector_store("postgres://127.0.0.1:1/db/c", **option)

@@ -15,12 +15,13 @@ from psycopg import sql
 from psycopg_pool import ConnectionPool
 
 from entrepot import Document, SearchRequest, SimpleVectorStore
-from entrepot.errors import CollectionMismatchError, ConfigurationError
+from entrepot.errors import CollectionMismatchError
 from entrepot.filters import TRUE
 from entrepot.records import Query
 from entrepot_postgres import PostgresVectorStore
+from entrepot_postgres.binary import register
 from entrepot_postgres.reading import prefer_exact
-from entrepot_postgres.vectors import register
+from entrepot_postgres.scripts import Statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -152,6 +153,7 @@ def plan_of(store: PostgresVectorStore, **request: Any) -> str:
     query = msgspec.structs.replace(Query(filter=TRUE, vector=np.ones(16, dtype=np.float32), k=10), **request)
     script = store._search_script(query)
     statement = next(script)
+    assert isinstance(statement, Statement)
     pool: Any = store.native_client
     with pool.connection() as connection, connection.transaction():
         for name, value in statement.settings.items():
@@ -282,22 +284,6 @@ def test_what_was_deleted_or_replaced_does_not_shorten_the_answer(
 def test_when_exact_is_better(matching: int, seen: int, rows: float, k: int, exact: bool) -> None:
     # S4
     assert prefer_exact(matching, seen, rows, k) is exact
-
-
-def test_beyond_what_the_index_takes(make: Make, rng: np.random.Generator) -> None:
-    # S2, S4: 2,001 to 16,000 dimensions are searched exactly, more are refused
-    store = make(dimension=2500)
-    vectors = unit(rng.normal(size=(30, 2500))).astype(np.float32)
-    store.add([Document(None, id=f"{n:02}", vector=vector) for n, vector in enumerate(vectors)])
-    assert store.stats().details["index"] == "none"
-    assert not store.capabilities.ann
-    hits = store.similarity_search(SearchRequest(vector=vectors[7], top_k=30))
-    expected = (1 + vectors.astype(np.float64) @ vectors[7].astype(np.float64)) / 2
-    assert [hit.id for hit in hits] == [f"{n:02}" for n in np.argsort(-expected)]
-    assert [hit.score for hit in hits] == pytest.approx(sorted(expected, reverse=True), abs=1e-5)
-    make(collection="widest", dimension=16_000).create_collection()
-    with pytest.raises(ConfigurationError, match="16000"):
-        make(collection="wider", dimension=16_001).create_collection()
 
 
 def test_full_text_knows_words_and_no_syntax(make: Make) -> None:

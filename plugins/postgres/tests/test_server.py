@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
-from plugins.postgres.tests.servers import connect, free_port, running_server, target
+from plugins.postgres.tests.servers import connect, free_port, own_server, target
 from psycopg import sql
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
@@ -101,16 +101,16 @@ async def test_the_login_and_the_database_are_checked(server: str) -> None:
 
 def test_the_password_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     # E2: a server that asks for one
-    with running_server() as (url, _):
-        with connect(url) as admin:
+    with own_server() as own:
+        with connect(own.url) as admin:
             admin.execute(f"CREATE ROLE guarded LOGIN PASSWORD '{SECRET}'")
             admin.execute("GRANT CREATE ON SCHEMA public TO guarded")
             admin.execute("CREATE EXTENSION vector")
             row = admin.execute("SHOW hba_file").fetchone()
             assert row is not None
-            Path(row[0]).write_text("host all postgres all trust\nhost all all all scram-sha-256\n", "utf-8")
+            Path(row[0]).write_text("host all all all scram-sha-256\n", "utf-8")
             admin.execute("SELECT pg_reload_conf()")
-        address = url.replace("postgres@", "guarded@") + "/c?dimension=2"
+        address = own.url.replace("postgres:entrepot@", "guarded@") + "/c?dimension=2"
         with pytest.raises(AuthenticationError) as caught:
             ep.open_vector_store(address)
         assert "PGPASSWORD" in str(caught.value)
@@ -122,7 +122,7 @@ def test_the_password_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setenv("PGPASSWORD", SECRET)
         with ep.open_vector_store(address) as store:
             assert store.count() == 1
-        with_password = url.replace("postgres@", f"guarded:{SECRET}@") + "/c"
+        with_password = own.url.replace("postgres:entrepot@", f"guarded:{SECRET}@") + "/c"
         monkeypatch.delenv("PGPASSWORD")
         with ep.open_vector_store(with_password) as store:
             assert store.count() == 1
@@ -200,9 +200,9 @@ async def test_a_pool_that_is_used_up_is_told_apart(locked: PostgresVectorStore,
 @pytest.mark.slow  # psycopg tries for five seconds to cancel an async statement
 async def test_a_server_that_falls_silent_is_given_up() -> None:
     # E2, E4: the connection stands, and nothing comes
-    with running_server() as (url, _):
-        address = url_of(url, "c", "public")
-        with ep.open_vector_store(address, timeout=0.6) as store, connect(url) as admin:
+    with own_server() as own:
+        address = url_of(own.url, "c", "public")
+        with ep.open_vector_store(address, timeout=0.6) as store, connect(own.url) as admin:
             store.create_collection()
             for (
                 name
@@ -274,16 +274,17 @@ async def test_large_batches_are_encoded_beside_the_event_loop(
 
 def test_a_server_that_is_gone_is_unreachable_within_the_timeout() -> None:
     # E2, E4
-    with running_server() as (url, process):
-        store = ep.open_vector_store(url_of(url, "c", "public"), timeout=1.0)
+    with own_server() as own:
+        store = ep.open_vector_store(url_of(own.url, "c", "public"), timeout=1.0)
         store.add([one("a")])
-        process.send_signal(signal.SIGINT)
-        process.wait(30)
+        own.stop()
         for call in (store.count, lambda: store.add([one("b")])):
             start = time.monotonic()
             with pytest.raises(UnreachableError):
                 call()
             assert time.monotonic() - start < 5
+        own.start()
+        assert store.count() == 1
         store.close()
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from entrepot.cli import conformance, demo, documents, filters, plugins, search, transfer
+from entrepot.cli import conformance, demo, documents, filters, new_plugin, plugins, search, transfer
 from entrepot.cli.output import json_text, remark
 from entrepot.errors import (
     CollectionError,
@@ -59,6 +59,7 @@ def entrepot(
 app.command("demo")(demo.demo)
 app.command("plugins")(plugins.plugins)
 app.command("conformance")(conformance.conformance)
+app.command("new-plugin")(new_plugin.new_plugin)
 app.command("search")(search.search)
 app.command("load")(transfer.load)
 app.command("dump")(transfer.dump)

@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,23 +14,40 @@ from entrepot.errors import PluginNotFoundError
 
 def conformance(
     target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="A target's name, or a URL", show_default=False)
+        str, typer.Argument(metavar="TARGET", help="A target's name, a URL, or 'all'", show_default=False)
     ],
     *,
     slow: Annotated[bool, typer.Option("--slow", help="Run the long tests too")] = False,
     erase: Annotated[
         bool, typer.Option("--erase", help="Allow a URL without {name}; what it names is erased")
     ] = False,
+    via: Annotated[
+        str,
+        typer.Option(
+            "--via", metavar="WAY,...", help="How servers are had: url, container, process; all if not given"
+        ),
+    ] = "",
+    require: Annotated[
+        str, typer.Option("--require", metavar="NAME,...", help="Fail if one of these servers cannot be had")
+    ] = "",
+    report: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--report", metavar="FILE", help="Write what was found: a page if called .html, else JSON"
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run the conformance suite on a backend: every rule, sync and async, nothing skipped.
 
     A target is named by a plugin, or is a URL such as "shelf://localhost/{name}", in which {name} stands
-    for a collection of each test's own and {folder} for an empty folder.
+    for a collection of each test's own and {folder} for an empty folder. A target's server is that of
+    ENTREPOT_<NAME>_URL, or is started: in a container, or as a process where a wheel has one.
     """
     runner = _runner()
     with redirect_stdout(sys.stderr if as_json else sys.stdout):
-        outcome = runner.run(target, slow=slow, erase=erase)
+        files = [str(path) for path in report or []]
+        outcome = runner.run(target, slow=slow, erase=erase, via=via, require=require, report=files)
     if as_json:
         facts = {"passed": outcome.passed, "failed": list(outcome.failed), "skipped": outcome.skipped}
         print_json({"target": target, "held": outcome.code == 0, **facts})

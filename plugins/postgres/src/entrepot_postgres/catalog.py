@@ -13,24 +13,30 @@ from psycopg import sql
 from entrepot.capabilities import Metric
 from entrepot.errors import BackendError, CollectionMismatchError, ConfigurationError
 from entrepot.records import LAYOUT_VERSION, CollectionInfo
-from entrepot_postgres.sessions import Statement
+from entrepot_postgres.scripts import Statement
 
 if TYPE_CHECKING:
-    from entrepot_postgres.names import Names
-    from entrepot_postgres.sessions import Rows, Script
+    from entrepot_postgres.names import Name, Names
+    from entrepot_postgres.scripts import Rows, Script
 
 MAX_INDEXED: Final = 2000
-"""Most components of a vector that pgvector's HNSW takes."""
+"""Most components of a vector that pgvector's HNSW takes; beyond, the index holds 16-bit floats."""
+MAX_HALF: Final = 4000
+"""Most components of a ``halfvec`` that it takes."""
 _LEAST_PGVECTOR: Final = (0, 8)
 """The first version whose index scans go on until enough rows pass a filter."""
-_LOCK: Final = 0x656E_7472_6570_6F74
+LOCK: Final = 0x656E_7472_6570_6F74
 """The advisory lock of this library: its name in ASCII."""
 
 _OPERATOR_CLASSES: Final = {
-    Metric.COSINE: sql.SQL("vector_ip_ops"),  # vectors are stored with norm 1 (D9)
-    Metric.DOT: sql.SQL("vector_ip_ops"),
-    Metric.EUCLIDEAN: sql.SQL("vector_l2_ops"),
+    Metric.COSINE: "ip_ops",  # vectors are stored with norm 1 (D9)
+    Metric.DOT: "ip_ops",
+    Metric.EUCLIDEAN: "l2_ops",
 }
+
+
+MAX_HALF_NORM: Final = 65_000
+"""Vectors shorter than this fit 16-bit floats, which end at 65,504."""
 
 
 class Place(NamedTuple):
@@ -39,12 +45,14 @@ class Place(NamedTuple):
     Attributes:
         info: What it records about itself.
         indexed: Whether it has an approximate index.
+        half: Whether that index holds 16-bit floats.
         table: The number that the database gave to its table.
         vector: The number that the database gave to pgvector's type.
     """
 
     info: CollectionInfo
     indexed: bool
+    half: bool
     table: int
     vector: int
 
@@ -83,7 +91,7 @@ def check_server() -> Script[str]:
 def _registered(names: Names) -> Script[tuple[bool, int | None]]:
     """Return whether there is a registry, and the number of the collection's table, if something has its name."""
     query = sql.SQL("SELECT to_regclass(%s) IS NOT NULL, to_regclass(%s)::oid::bigint")
-    quoted = [names.registry.as_string(None), names.table.as_string(None)]
+    quoted = [names.registry.text, names.table.text]
     [(registry, table)] = yield Statement(query, quoted)
     return registry, table
 
@@ -121,7 +129,8 @@ def describe(names: Names, schema: str, collection: str) -> Script[Place | None]
     info = CollectionInfo(
         name=collection, dimension=dimension, metric=Metric(metric), model=model, layout=layout
     )
-    return Place(info, indexed=index == "hnsw", table=table, vector=vector)
+    half = index == "hnsw_halfvec"
+    return Place(info, indexed=half or index == "hnsw", half=half, table=table, vector=vector)
 
 
 def create(names: Names, schema: str, info: CollectionInfo, plan: IndexPlan | None) -> Script[Place]:
@@ -130,14 +139,20 @@ def create(names: Names, schema: str, info: CollectionInfo, plan: IndexPlan | No
     Raises:
         CollectionMismatchError: It is there by now with another metric or dimension, or something else
             has its name.
+        ConfigurationError: The index does not take so many dimensions.
     """
-    yield Statement(sql.SQL("SELECT pg_advisory_xact_lock(%s::bigint)"), (_LOCK,))
+    if plan is not None and info.dimension > MAX_HALF:
+        msg = f"vectors of {info.dimension} components; pgvector's index takes {MAX_HALF} at most"
+        raise ConfigurationError(
+            msg, hint="index='none' makes a collection whose searches all compare every vector"
+        )
+    yield Statement(sql.SQL("SELECT pg_advisory_xact_lock(%s::bigint)"), (LOCK,))
     yield from _prepare(names)
     known = yield from describe(names, schema, info.name)
     if known is None:
         for query in _tables(names, info, plan):
             yield Statement(query)
-        index = "none" if plan is None or info.dimension > MAX_INDEXED else "hnsw"
+        index = "none" if plan is None else "hnsw_halfvec" if info.dimension > MAX_INDEXED else "hnsw"
         query = sql.SQL(
             "INSERT INTO {} (name, relation, layout, metric, dimension, model, index)"
             " VALUES (%s, %s, %s, %s, %s, %s, %s)"
@@ -154,7 +169,7 @@ def create(names: Names, schema: str, info: CollectionInfo, plan: IndexPlan | No
 def _prepare(names: Names) -> Script[None]:
     """Make what all collections of a schema share, where it is not there; each thing may need a privilege."""
     query = sql.SQL("SELECT to_regnamespace(%s) IS NULL, to_regtype('vector') IS NULL")
-    [(no_schema, no_type)] = yield Statement(query, (names.schema.as_string(None),))
+    [(no_schema, no_type)] = yield Statement(query, (names.schema.text,))
     if no_schema:
         yield Statement(sql.SQL("CREATE SCHEMA {}").format(names.schema))
     if no_type:
@@ -181,19 +196,33 @@ def _tables(names: Names, info: CollectionInfo, plan: IndexPlan | None) -> list[
         sql.SQL("CREATE INDEX {} ON {} USING gin (terms jsonb_path_ops)").format(names.by_terms, names.table),
         sql.SQL("CREATE INDEX {} ON {} USING gin (words)").format(names.by_words, names.table),
     ]
-    if plan is not None and info.dimension <= MAX_INDEXED:
+    if plan is not None:
+        half = info.dimension > MAX_INDEXED
+        operators = f"{'halfvec' if half else 'vector'}_{_OPERATOR_CLASSES[info.metric]}"
         statements.append(
-            sql.SQL(
-                "CREATE INDEX {} ON {} USING hnsw (embedding {}) WITH (m = {}, ef_construction = {})"
-            ).format(
+            sql.SQL("CREATE INDEX {} ON {} USING hnsw (({}) {}) WITH (m = {}, ef_construction = {})").format(
                 names.by_vector,
                 names.table,
-                _OPERATOR_CLASSES[info.metric],
+                half_of(sql.SQL("embedding"), info) if half else sql.SQL("embedding"),
+                sql.Identifier(operators),
                 sql.Literal(plan.m),
                 sql.Literal(plan.ef_construction),
             )
         )
     return statements
+
+
+def half_of(vector: sql.SQL, info: CollectionInfo) -> sql.Composed:
+    """Return a vector in 16-bit floats, as an index above 2,000 dimensions holds it.
+
+    A component beyond `MAX_HALF_NORM` has none, so a vector that long, which under cosine and dot there is
+    not, is left out of the index as NULL.
+    """
+    if info.metric is not Metric.EUCLIDEAN:
+        return sql.SQL("{}::halfvec({})").format(vector, sql.Literal(info.dimension))
+    return sql.SQL("(CASE WHEN vector_norm({0}) < {1} THEN {0}::halfvec({2}) END)::halfvec({2})").format(
+        vector, sql.Literal(MAX_HALF_NORM), sql.Literal(info.dimension)
+    )
 
 
 def drop(names: Names, schema: str, collection: str) -> Script[None]:
@@ -202,7 +231,7 @@ def drop(names: Names, schema: str, collection: str) -> Script[None]:
     Raises:
         CollectionMismatchError: The table of its name is not this library's.
     """
-    yield Statement(sql.SQL("SELECT pg_advisory_xact_lock(%s::bigint)"), (_LOCK,))
+    yield Statement(sql.SQL("SELECT pg_advisory_xact_lock(%s::bigint)"), (LOCK,))
     registry, table = yield from _registered(names)
     gone: Rows = []
     if registry:
@@ -224,12 +253,11 @@ def list_collections(names: Names) -> Script[list[str]]:
     return [row[0] for row in rows]
 
 
-def details(names: Names, place: Place) -> Script[dict[str, object]]:
-    """Return the bytes of a collection's table and of all its indexes, and what kind of index it has."""
+def details(table: Name, *, indexed: bool) -> Script[dict[str, object]]:
+    """Return the bytes of a table and of all its indexes, and what kind of index searches use."""
     query = sql.SQL("SELECT pg_table_size(%s::regclass), pg_indexes_size(%s::regclass)")
-    table = names.table.as_string(None)
-    [(rows, indexes)] = yield Statement(query, (table, table))
-    return {"table_bytes": rows, "index_bytes": indexes, "index": "hnsw" if place.indexed else "none"}
+    [(rows, indexes)] = yield Statement(query, (table.text, table.text))
+    return {"table_bytes": rows, "index_bytes": indexes, "index": "hnsw" if indexed else "none"}
 
 
 def _foreign(names: Names, schema: str, collection: str) -> CollectionMismatchError:

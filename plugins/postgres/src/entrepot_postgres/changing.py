@@ -18,7 +18,7 @@ from entrepot.metadata import decode_metadata, encode_metadata
 from entrepot.records import StoredRecord
 from entrepot_postgres.filters import PostgresFilterConverter
 from entrepot_postgres.reading import condition, constant, made_anew
-from entrepot_postgres.sessions import Statement
+from entrepot_postgres.scripts import Statement
 from entrepot_postgres.terms import json_terms
 from entrepot_postgres.vectors import pack_all
 from entrepot_postgres.words import tsvector
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from entrepot.records import IfExists, Query, Record
     from entrepot_postgres.catalog import Place
     from entrepot_postgres.names import Names
-    from entrepot_postgres.sessions import Script
+    from entrepot_postgres.scripts import Script
 
 
 class Batch(NamedTuple):
@@ -66,7 +66,7 @@ def write(names: Names, batch: Batch, if_exists: IfExists, inside: Normal = TRUE
         CollectionMismatchError: The collection was made anew since the store looked at it; its metric, and
             so the form of its vectors, may be another. Nothing was written.
     """
-    table = names.table.as_string(None)
+    table = names.table.text
     bound: list[object] = [*batch.columns, table, batch.place.table]
     conflict: sql.SQL | sql.Composed = sql.SQL("DO NOTHING")
     if if_exists == "replace":

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
     from entrepot.filters import Leaf, Scalar
 
-Bound: TypeAlias = str | list[str]
+Bound: TypeAlias = object
 
-_SIGNS: Final = {FilterOp.LT: "<", FilterOp.LTE: "<=", FilterOp.GT: ">", FilterOp.GTE: ">="}
+SIGNS: Final = {FilterOp.LT: "<", FilterOp.LTE: "<=", FilterOp.GT: ">", FilterOp.GTE: ">="}
+"""SQL's comparisons, which are jsonpath's as well."""
 
 
 class PostgresClause(NamedTuple):
@@ -53,11 +54,11 @@ class PostgresFilterConverter(AbstractFilterExpressionConverter[PostgresClause])
 
     def and_(self, parts: Sequence[PostgresClause]) -> PostgresClause:
         """Join with AND."""
-        return _joined(" AND ", parts)
+        return joined(" AND ", parts)
 
     def or_(self, parts: Sequence[PostgresClause]) -> PostgresClause:
         """Join with OR."""
-        return _joined(" OR ", parts)
+        return joined(" OR ", parts)
 
     def true(self) -> PostgresClause:
         """Hold for every document."""
@@ -73,7 +74,7 @@ def _plain(leaf: Leaf) -> PostgresClause:
     key, value = leaf.key, leaf.value
     if value is None:
         return PostgresClause("(doc.terms ? %s::text)", (key,))
-    if leaf.op in _SIGNS and not isinstance(value, tuple):
+    if leaf.op in SIGNS and not isinstance(value, tuple):
         path, operand = _range(key, leaf.op, value)
         return PostgresClause("jsonb_path_exists(doc.terms, %s::jsonpath, %s::jsonb)", (path, operand))
     values = value if isinstance(value, tuple) else (value,)
@@ -97,9 +98,10 @@ def _range(key: str, op: FilterOp, value: Scalar) -> tuple[str, str]:
         path, operand = f'{path}."{TAG}"', f'"{iso_instant(value)}"'
     else:
         operand = json_scalar(value)
-    return f"{path} ? (@ {_SIGNS[op]} $v)", f'{{"v":{operand}}}'
+    return f"{path} ? (@ {SIGNS[op]} $v)", f'{{"v":{operand}}}'
 
 
-def _joined(word: str, parts: Sequence[PostgresClause]) -> PostgresClause:
+def joined(word: str, parts: Sequence[PostgresClause]) -> PostgresClause:
+    """Join clauses with a word of SQL."""
     bound = tuple(value for part in parts for value in part.bound)
     return PostgresClause(f"({word.join(part.sql for part in parts)})", bound)

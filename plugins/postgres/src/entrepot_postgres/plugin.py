@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from entrepot.capabilities import Capabilities, Limits
-from entrepot.plugins import FilterConverterSpec, VectorStoreSpec, hookimpl
+from entrepot.plugins import ChatMemorySpec, FilterConverterSpec, VectorStoreSpec, hookimpl
 
 if TYPE_CHECKING:
     from entrepot_conformance.targets import TargetSpec
@@ -22,6 +22,8 @@ POSTGRES_LIMITS = Limits(
 POSTGRES_CAPABILITIES = Capabilities(
     fulltext=True, hybrid=True, ann=True, conditional_write="atomic", limits=POSTGRES_LIMITS
 )
+POSTGRES_MEMORY_CAPABILITIES = Capabilities(ttl=True, memory_search=True)
+_SCHEMES = ("postgres", "postgresql")
 
 
 @hookimpl
@@ -30,12 +32,27 @@ def entrepot_vector_stores() -> list[VectorStoreSpec]:
     return [
         VectorStoreSpec(
             name=name,
-            factory="entrepot_postgres.store:PostgresVectorStore",
+            factory="entrepot_postgres.mapped_store:open_postgres",
             config="entrepot_postgres.config:PostgresConfig",
             capabilities=POSTGRES_CAPABILITIES,
             summary="PostgreSQL with pgvector",
         )
-        for name in ("postgres", "postgresql")
+        for name in _SCHEMES
+    ]
+
+
+@hookimpl
+def entrepot_chat_memory_repositories() -> list[ChatMemorySpec]:
+    """Return the chat memory, under the same names."""
+    return [
+        ChatMemorySpec(
+            name=name,
+            factory="entrepot_postgres.memory:PostgresChatMemoryRepository",
+            config="entrepot_postgres.config:PostgresMemoryConfig",
+            capabilities=POSTGRES_MEMORY_CAPABILITIES,
+            summary="conversations in PostgreSQL",
+        )
+        for name in _SCHEMES
     ]
 
 
@@ -49,13 +66,26 @@ def entrepot_filter_converters() -> list[FilterConverterSpec]:
 def entrepot_conformance_targets() -> list[TargetSpec]:
     """Return what the conformance suite runs on; only the suite calls this."""
     from entrepot_conformance.targets import TargetSpec  # noqa: PLC0415 - the suite need not be installed
+    from entrepot_postgres.conformance import SERVER  # noqa: PLC0415
 
+    # The store's index is a small one, which is soon made.
     return [
         TargetSpec(
             name="postgres",
             kind="store",
-            opens="entrepot_postgres.conformance:open_store",
+            opens="{url}/{name}?m=8&ef_construction=32",
             witness="real server",
-            summary="the PostgreSQL of ENTREPOT_POSTGRES_URL",
-        )
+            server=SERVER,
+            versions="entrepot_postgres.conformance:versions",
+            summary="PostgreSQL with pgvector",
+        ),
+        TargetSpec(
+            name="postgres",
+            kind="memory",
+            opens="{url}/{name}",
+            witness="real server",
+            server=SERVER,
+            versions="entrepot_postgres.conformance:versions",
+            summary="conversations in PostgreSQL",
+        ),
     ]

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
 from psycopg import sql
 
 from entrepot.capabilities import Metric
@@ -17,7 +19,8 @@ from entrepot.filters import TRUE
 from entrepot.metadata import decode_metadata
 from entrepot.records import Hit, Page, StoredRecord
 from entrepot.search import SearchMode
-from entrepot_postgres.sessions import Statement
+from entrepot_postgres.catalog import MAX_HALF_NORM, half_of
+from entrepot_postgres.scripts import Statement, decoded
 from entrepot_postgres.vectors import pack, unpack
 from entrepot_postgres.words import tsquery
 
@@ -26,18 +29,21 @@ if TYPE_CHECKING:
 
     from entrepot.filters import Converted
     from entrepot.records import Query
+    from entrepot_postgres.binary import Packed
     from entrepot_postgres.catalog import Place
     from entrepot_postgres.filters import PostgresClause
     from entrepot_postgres.names import Names
-    from entrepot_postgres.sessions import Row, Script
+    from entrepot_postgres.scripts import Row, Rows, Script
 
-_SAMPLE: Final = 1000
+SAMPLE: Final = 1000
 """Rows of which a filter is asked before the index is used; with fewer, a filtered search is exact."""
-_MOST_BY_INDEX: Final = 500
+MOST_BY_INDEX: Final = 500
 """Most hits that the index is asked for: its candidates are limited to 1,000."""
-_MAX_EF: Final = 1000
+MAX_EF: Final = 1000
 _MAX_SCAN: Final = 20_000
 """Rows that pgvector visits at most for one search of its index (`hnsw.max_scan_tuples`)."""
+_MORE_BY_HALF: Final = 40
+"""Candidates beyond twice the hits that an index of 16-bit floats is asked for."""
 _VISIT: Final = 10
 """What visiting a row by the index costs, in rows of a plain scan."""
 
@@ -93,6 +99,10 @@ def _record(row: Row) -> StoredRecord:
     )
 
 
+def _records(rows: Rows) -> list[StoredRecord]:
+    return list(map(_record, rows))
+
+
 # --- searching --------------------------------------------------------------------------------------------
 
 
@@ -106,7 +116,7 @@ def search(names: Names, place: Place, query: Query, ef_search: int) -> Script[l
         return (yield from _by_words(names, query))
     if query.vector is None:
         return []
-    exact = query.exact or not place.indexed or query.ids is not None or query.k > _MOST_BY_INDEX
+    exact = query.exact or not place.indexed or query.ids is not None or query.k > MOST_BY_INDEX
     if not exact and query.filter is not TRUE:
         exact = yield from _exact_is_better(names, place, query)
     return (yield from _by_vector(names, place, query, ef_search, exact=exact))
@@ -118,7 +128,7 @@ def _exact_is_better(names: Names, place: Place, query: Query) -> Script[bool]:
         "SELECT count(*) FILTER (WHERE {}), count(*),"
         " (SELECT reltuples::float8 FROM pg_class WHERE oid = %s::bigint::oid)"
         " FROM (SELECT terms FROM {} LIMIT {}) AS doc"
-    ).format(where, names.table, sql.Literal(_SAMPLE))
+    ).format(where, names.table, sql.Literal(SAMPLE))
     [(matching, seen, rows)] = yield Statement(statement, (*bound, place.table))
     return prefer_exact(matching, seen, max(rows or 0.0, seen), query.k)
 
@@ -132,41 +142,83 @@ def prefer_exact(matching: int, seen: int, rows: float, k: int) -> bool:
         rows: Rows of the table, about.
         k: Hits that are wanted.
     """
-    if seen < _SAMPLE or not matching:
+    if seen < SAMPLE or not matching:
         return True
     visits = k * seen / matching
     return visits > _MAX_SCAN / 2 or visits * _VISIT > rows
 
 
 def _by_vector(names: Names, place: Place, query: Query, ef_search: int, *, exact: bool) -> Script[list[Hit]]:
-    metric = place.info.metric
+    if not exact and place.half:
+        found = yield from _by_half(names, place, query, ef_search)
+        if found is not None:
+            return found
+        exact = True
     where, bound = condition(query)
-    settings: dict[str, str] = {}
-    if exact:
-        # The sum is no expression that the index has, so the planner sorts all that match; ties by id (S1).
-        ordered = sql.SQL("distance, id")
-        plus = sql.SQL(" + 0")
-    else:
-        ordered = sql.SQL("distance")
-        plus = sql.SQL("")
-        width = min(_MAX_EF, max(ef_search, 2 * query.k))
-        settings = {"hnsw.ef_search": str(width), "hnsw.iterative_scan": "relaxed_order"}
+    # The sum is no expression that the index has, so the planner sorts all that match; ties by id (S1).
+    ordered = sql.SQL("distance, id" if exact else "distance")
     statement = sql.SQL(
         "SELECT {}, doc.tableoid::bigint, (doc.embedding {} %b::vector){} AS distance"
         " FROM {} AS doc WHERE {} ORDER BY {} LIMIT {}"
     ).format(
         _columns(query.include),
-        _OPERATORS[metric],
-        plus,
+        _OPERATORS[place.info.metric],
+        sql.SQL(" + 0" if exact else ""),
         names.table,
         where,
         ordered,
         sql.Literal(query.k),
     )
-    vector = query.vector
-    rows = yield Statement(statement, (None if vector is None else pack(vector), *bound), settings)
+    settings = {} if exact else _index_settings(query, ef_search)
+    rows = yield Statement(statement, (_packed(query), *bound), settings)
+    return (yield from decoded(rows, partial(_hits, place)))
+
+
+def _by_half(names: Names, place: Place, query: Query, ef_search: int) -> Script[list[Hit] | None]:
+    """Take candidates from an index of 16-bit floats, and compare them in full; None where that may miss.
+
+    A vector too long for the index is nearer than the last hit only if the triangle inequality allows it.
+    """
+    euclidean = place.info.metric is Metric.EUCLIDEAN
+    length = 0.0 if query.vector is None else float(np.linalg.norm(query.vector.astype(np.float64)))
+    if euclidean and length >= MAX_HALF_NORM:
+        return None
+    where, bound = condition(query)
+    settings = _index_settings(query, ef_search)
+    statement = sql.SQL(
+        "SELECT {}, doc.place, (doc.embedding {} %b::vector) AS distance FROM ("
+        "SELECT doc.*, doc.tableoid::bigint AS place FROM {} AS doc WHERE {}"
+        " ORDER BY {} {} %b::vector::halfvec({}) LIMIT {}) AS doc ORDER BY distance, id LIMIT {}"
+    ).format(
+        _columns(query.include),
+        _OPERATORS[place.info.metric],
+        names.table,
+        where,
+        half_of(sql.SQL("doc.embedding"), place.info),
+        _OPERATORS[place.info.metric],
+        sql.Literal(place.info.dimension),
+        sql.Literal(min(MAX_EF, 2 * query.k + _MORE_BY_HALF)),
+        sql.Literal(query.k),
+    )
+    rows = yield Statement(statement, (_packed(query), *bound, _packed(query)), settings)
+    hits = yield from decoded(rows, partial(_hits, place))
+    if euclidean and hits and hits[-1].raw >= (MAX_HALF_NORM - length) ** 2:
+        return None
+    return hits
+
+
+def _index_settings(query: Query, ef_search: int) -> dict[str, str]:
+    width = min(MAX_EF, max(ef_search, 2 * query.k))
+    return {"hnsw.ef_search": str(width), "hnsw.iterative_scan": "relaxed_order"}
+
+
+def _packed(query: Query) -> Packed | None:
+    return None if query.vector is None else pack(query.vector)
+
+
+def _hits(place: Place, rows: Sequence[Row]) -> list[Hit]:
     _refuse_another(place, rows)
-    if metric is Metric.EUCLIDEAN:
+    if place.info.metric is Metric.EUCLIDEAN:
         return [Hit(row[5] * row[5], _record(row)) for row in rows]
     return [Hit(-row[5], _record(row)) for row in rows]
 
@@ -195,6 +247,10 @@ def _by_words(names: Names, query: Query) -> Script[list[Hit]]:
         " WHERE doc.words @@ %s::text::tsquery AND {} ORDER BY rank DESC, id LIMIT {}"
     ).format(_columns(query.include), names.table, where, sql.Literal(query.k))
     rows = yield Statement(statement, (words, words, *bound))
+    return (yield from decoded(rows, _ranked))
+
+
+def _ranked(rows: Rows) -> list[Hit]:
     return [Hit(row[4], _record(row)) for row in rows]
 
 
@@ -207,7 +263,7 @@ def fetch(names: Names, ids: Sequence[str], include: Sequence[str]) -> Script[li
         _columns(include), names.table
     )
     rows = yield Statement(statement, (list(ids),))
-    return [_record(row) for row in rows]
+    return (yield from decoded(rows, _records))
 
 
 def scan(names: Names, query: Query, token: str | None, size: int) -> Script[Page[StoredRecord]]:
@@ -216,10 +272,10 @@ def scan(names: Names, query: Query, token: str | None, size: int) -> Script[Pag
     statement = sql.SQL(
         "SELECT {} FROM {} AS doc WHERE doc.id > %s::text AND {} ORDER BY doc.id LIMIT {}"
     ).format(_columns(query.include), names.table, where, sql.Literal(size + 1))
-    rows = yield Statement(statement, (_place_of(token), *bound))
+    rows = yield Statement(statement, (place_of(token), *bound))
     more = len(rows) > size
-    page = rows[:size]
-    return Page([_record(row) for row in page], _token_at(page[-1][0]) if more else None)
+    page = yield from decoded(rows[:size], _records)
+    return Page(page, token_at(page[-1].id) if more else None)
 
 
 def count(names: Names, query: Query) -> Script[int]:
@@ -231,11 +287,12 @@ def count(names: Names, query: Query) -> Script[int]:
     return int(number)
 
 
-def _token_at(name: str) -> str:
+def token_at(name: str) -> str:
+    """Return the token of what stands behind an id."""
     return base64.urlsafe_b64encode(name.encode()).decode()
 
 
-def _place_of(token: str | None) -> str:
+def place_of(token: str | None) -> str:
     """Return the id that a token stands behind, the empty string for the beginning."""
     if token is None:
         return ""

@@ -1,173 +1,41 @@
-"""Connections: pools, the time that statements may take, and how scripts run (E3 to E5).
+"""Sessions: pools, and how scripts run on a connection of theirs (E3 to E5).
 
-What an operation asks the server stands once, as a script: a generator that yields statements and gets
-their rows. `Server.run` carries it out on a connection of a pool, `Server.arun` on one of an async pool of
-the running event loop.
+`Server.run` carries a script out on a connection of a pool, `Server.arun` on one of the running event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 import threading
 import time
 from contextlib import asynccontextmanager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 import psycopg
-from psycopg import sql
-from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTimeout
 
 from entrepot.errors import ConfigurationError, EntrepotError
 from entrepot.exchange import remaining
 from entrepot_postgres import faults
-from entrepot_postgres.vectors import register
+from entrepot_postgres.binary import register
+from entrepot_postgres.pools import AsyncConnection, Connection, Loop, whole
+from entrepot_postgres.scripts import Course, Work
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 
-    from psycopg.abc import PQGen
+    from entrepot_postgres.scripts import Kind, Script, Statement
 
-    from entrepot.errors import Outcome
-
-T = TypeVar("T")
-
-Row: TypeAlias = tuple[Any, ...]
-Rows: TypeAlias = "list[Row]"
-Kind: TypeAlias = Literal["read", "write", "transaction"]
-"""Whether a script reads, writes by one statement, or by several that hold together."""
-if TYPE_CHECKING:
-    Script: TypeAlias = Generator["Statement", Rows, T]
-    """The statements of an operation that returns T."""
     Pool: TypeAlias = ConnectionPool[Any]
     AsyncPool: TypeAlias = AsyncConnectionPool[Any]
 
+T = TypeVar("T")
+
 _GRACE: Final = 1.0
 """Seconds beyond the timeout after which a server that does not even cancel a statement is given up."""
-_STEPS: Final = ((1000, 100), (100, 10))
-"""Timeouts of at least so many milliseconds are rounded up to such steps, so that they need setting once."""
 _IDLE: Final = 300.0
 """Seconds after which a connection that nobody needs is closed."""
-
-
-class Statement(NamedTuple):
-    """A statement to run.
-
-    Attributes:
-        query: The SQL; the parts that vary are `psycopg.sql.Identifier` or constants of this package.
-        parameters: What is bound.
-        settings: Settings of the server that it needs, by name.
-    """
-
-    query: sql.SQL | sql.Composed
-    parameters: Sequence[object] = ()
-    settings: Mapping[str, str] = {}
-
-
-class Settings(dict[str, str]):
-    """What a connection is known to be set to."""
-
-
-class _Connection(psycopg.Connection[Any]):
-    """A connection that stops waiting for a server that is silent, and remembers its settings."""
-
-    give_up: float = math.inf
-    known: Settings
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.known = Settings()
-
-    def wait(self, gen: PQGen[T], *args: Any, **kwargs: Any) -> T:
-        """Wait for the server, at most until `give_up` on the monotonic clock."""
-        return super().wait(_bounded(gen, self), *args, **kwargs)
-
-
-def _bounded(gen: PQGen[T], connection: _Connection) -> PQGen[T]:
-    try:
-        wanted = next(gen)
-        while True:
-            ready = yield wanted
-            if not ready and time.monotonic() > connection.give_up:
-                connection.pgconn.finish()
-                msg = "no answer by the deadline"
-                raise faults.DeadlineError(msg)
-            wanted = gen.send(ready)
-    except StopIteration as end:
-        return cast("T", end.value)
-
-
-class _AsyncConnection(psycopg.AsyncConnection[Any]):
-    """An async connection that remembers its settings."""
-
-    known: Settings
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.known = Settings()
-
-
-class _Loop:
-    """The connections of one event loop.
-
-    A pool of psycopg_pool needs closing before its loop ends, or the loop may wait for its workers for ever;
-    `asyncio.run` gives no occasion for that. These need no tasks of their own.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, target: Mapping[str, Any], size: int) -> None:
-        self.loop = loop
-        self._target = target
-        self._turns = asyncio.Semaphore(size)
-        self._idle: list[_AsyncConnection] = []
-        self._taken: set[_AsyncConnection] = set()
-
-    @asynccontextmanager
-    async def connection(self, left: float, where: str) -> AsyncGenerator[_AsyncConnection]:
-        try:
-            async with asyncio.timeout(left):
-                await self._turns.acquire()
-        except TimeoutError as error:
-            raise faults.no_connection(error, where, None) from error
-        try:
-            connection = self._idle.pop() if self._idle else await self.connect(left, where)
-            self._taken.add(connection)
-            try:
-                yield connection
-            finally:
-                self._taken.discard(connection)
-                if connection.info.transaction_status is TransactionStatus.IDLE:
-                    self._idle.append(connection)
-                else:  # broken, or cancelled at a moment that leaves its state unknown
-                    connection.pgconn.finish()
-        finally:
-            self._turns.release()
-
-    async def connect(self, left: float, where: str) -> _AsyncConnection:
-        try:
-            async with asyncio.timeout(left):
-                return await _AsyncConnection.connect(**self._target, connect_timeout=_whole(left))
-        except Exception as error:
-            raise faults.connecting(error, where) from error
-
-    def forget_idle(self) -> None:
-        """Drop connections that nobody uses: one was broken, so they are likely to be."""
-        for connection in self._idle:
-            connection.pgconn.finish()
-        self._idle.clear()
-
-    def finish(self) -> None:
-        """Drop all connections, also where the loop has ended and nobody can await their close."""
-        self.forget_idle()
-        for connection in self._taken:
-            connection.pgconn.finish()
-        self._taken.clear()
-
-    async def close(self) -> None:
-        """Close the connections that nobody uses, with a goodbye."""
-        while self._idle:
-            await self._idle.pop().close()
 
 
 class Server:
@@ -193,7 +61,7 @@ class Server:
         self._pool_size = pool_size
         self._lock = threading.Lock()
         self._pool: Pool | None = None
-        self._loops: dict[int, _Loop] = {}
+        self._loops: dict[int, Loop] = {}
 
     # --- pools ------------------------------------------------------------------------------------------
 
@@ -218,7 +86,7 @@ class Server:
             if self._pool is None:
                 self._pool = ConnectionPool(
                     kwargs=self._target,
-                    connection_class=_Connection,
+                    connection_class=Connection,
                     min_size=0,
                     max_size=self._pool_size,
                     max_idle=_IDLE,
@@ -229,14 +97,14 @@ class Server:
                 self._pool.open()
             return self._pool
 
-    def _here(self) -> _Loop:
+    def _here(self) -> Loop:
         """Return the connections of the running event loop."""
         loop = asyncio.get_running_loop()
         with self._lock:
             known = self._loops.get(id(loop))
             if known is None or known.loop is not loop:
                 self._forget_closed_loops()
-                known = self._loops[id(loop)] = _Loop(loop, self._target, self._pool_size)
+                known = self._loops[id(loop)] = Loop(loop, self._target, self._pool_size)
             return known
 
     def _forget_closed_loops(self) -> None:
@@ -273,7 +141,7 @@ class Server:
             return self.run(script_of())
         left = remaining(self.timeout)
         try:
-            connection = _Connection.connect(**self._target, connect_timeout=_whole(left))
+            connection = Connection.connect(**self._target, connect_timeout=whole(left))
         except Exception as error:
             raise faults.connecting(error, self.where) from error
         with connection:
@@ -348,87 +216,87 @@ class Server:
     def _on(  # noqa: PLR0913, PLR0917 - what it works with
         self,
         connection: psycopg.Connection[Any],
-        statement: Statement,
+        first: Statement | Work,
         script: Script[T],
         left: float,
         kind: Kind = "read",
         collection: str = "",
     ) -> T:
-        lost: Outcome = "not_done"
-        known = connection.known if isinstance(connection, _Connection) else None
-        if isinstance(connection, _Connection):
-            connection.give_up = time.monotonic() + left + _GRACE
+        own = connection if isinstance(connection, Connection) else None
+        course = Course(script, first, left, kind, None if own is None else own.known)
+        if own is not None:
+            own.give_up = time.monotonic() + left + _GRACE
         try:
             cursor = connection.cursor(binary=True, row_factory=tuple_row)
-            register(cursor)
-            if known is not None:
-                # Before the transaction: settings made within one would be gone if it is rolled back.
-                _arm(cursor, known, _wanted(left, statement))
-            # On a connection of the user's, settings are made for a transaction and end with it.
-            with connection.transaction() if kind == "transaction" or known is None else nullcontext():
-                while True:
-                    lost = "unknown" if kind == "write" else "not_done"
-                    if known is None:
-                        cursor.execute(*_set(_wanted(left, statement), lasting=False))
-                    elif statement.settings:
-                        _arm(cursor, known, statement.settings)
-                    cursor.execute(statement.query, statement.parameters, prepare=False)
-                    answer = cursor.fetchall() if cursor.description else []
-                    try:
-                        statement = script.send(answer)
-                    except StopIteration as end:
-                        lost = "not_done" if kind == "read" else "unknown"  # the commit is still to come
-                        return cast("T", end.value)
+            if own is None:
+                register(cursor)
+            _send(cursor, course.before())
+            with connection.transaction() if course.in_transaction else nullcontext():
+                return _send(cursor, course.within())
         except EntrepotError:
             raise
         except (psycopg.Error, OSError) as error:
             if connection.closed and self._pool is not None:
                 self._pool.drain()  # others that nobody uses are likely to be broken as well
-            raise faults.running(error, self.where, collection, lost) from error
+            raise faults.running(error, self.where, collection, course.lost) from error
         finally:
             script.close()
 
     async def _aon(  # noqa: PLR0913, PLR0917 - what it works with
         self,
         connection: psycopg.AsyncConnection[Any],
-        statement: Statement,
+        first: Statement | Work,
         script: Script[T],
         left: float,
         kind: Kind = "read",
         collection: str = "",
     ) -> T:
-        lost: Outcome = "not_done"
-        known = connection.known if isinstance(connection, _AsyncConnection) else None
+        own = connection if isinstance(connection, AsyncConnection) else None
+        course = Course(script, first, left, kind, None if own is None else own.known)
         try:
             async with asyncio.timeout(left + _GRACE):
                 cursor = connection.cursor(binary=True, row_factory=tuple_row)
-                register(cursor)
-                if known is not None:
-                    await _aarm(cursor, known, _wanted(left, statement))
-                async with (
-                    connection.transaction() if kind == "transaction" or known is None else nullcontext()
-                ):
-                    while True:
-                        lost = "unknown" if kind == "write" else "not_done"
-                        if known is None:
-                            await cursor.execute(*_set(_wanted(left, statement), lasting=False))
-                        elif statement.settings:
-                            await _aarm(cursor, known, statement.settings)
-                        await cursor.execute(statement.query, statement.parameters, prepare=False)
-                        answer = await cursor.fetchall() if cursor.description else []
-                        try:
-                            statement = script.send(answer)
-                        except StopIteration as end:
-                            lost = "not_done" if kind == "read" else "unknown"  # the commit is still to come
-                            return cast("T", end.value)
+                if own is None:
+                    register(cursor)
+                await _asend(cursor, course.before())
+                async with connection.transaction() if course.in_transaction else nullcontext():
+                    return await _asend(cursor, course.within())
         except EntrepotError:
             raise
         except (psycopg.Error, OSError) as error:
             if connection.closed and self.client is None:
                 self._here().forget_idle()
-            raise faults.running(error, self.where, collection, lost) from error
+            raise faults.running(error, self.where, collection, course.lost) from error
         finally:
             script.close()
+
+
+def _send(cursor: psycopg.Cursor[Any], script: Script[T]) -> T:
+    """Run the statements of a script, handing it their rows."""
+    try:
+        step = next(script)
+        while True:
+            if isinstance(step, Work):
+                step = script.send(step.function())
+                continue
+            cursor.execute(step.query, step.parameters, prepare=step.prepare)
+            step = script.send(cursor.fetchall() if cursor.description else [])
+    except StopIteration as end:
+        return cast("T", end.value)
+
+
+async def _asend(cursor: psycopg.AsyncCursor[Any], script: Script[T]) -> T:
+    """As `_send`; what takes long on the CPU is done in a thread."""
+    try:
+        step = next(script)
+        while True:
+            if isinstance(step, Work):
+                step = script.send(await asyncio.to_thread(step.function))
+                continue
+            await cursor.execute(step.query, step.parameters, prepare=step.prepare)
+            step = script.send(await cursor.fetchall() if cursor.description else [])
+    except StopIteration as end:
+        return cast("T", end.value)
 
 
 def _shown(target: Mapping[str, Any]) -> str:
@@ -437,45 +305,3 @@ def _shown(target: Mapping[str, Any]) -> str:
     database = target.get("dbname")
     address = f"{host}:{port}" if port is not None else str(host)
     return f"PostgreSQL at {address}" + (f", database {database!r}" if database else "")
-
-
-def _whole(seconds: float) -> int:
-    """Return seconds as libpq takes them: whole, and at least 2, which is its own least."""
-    return max(2, math.ceil(seconds))
-
-
-# --- settings of the server -------------------------------------------------------------------------------
-
-
-def _wanted(left: float, statement: Statement) -> dict[str, str]:
-    milliseconds = max(1, math.ceil(left * 1000))
-    for least, step in _STEPS:
-        if milliseconds >= least:
-            milliseconds = math.ceil(milliseconds / step) * step
-            break
-    return {"statement_timeout": str(milliseconds), **statement.settings}
-
-
-def _arm(cursor: psycopg.Cursor[Any], known: Settings, wanted: Mapping[str, str]) -> None:
-    """Make the settings that a connection of ours does not have yet; they last."""
-    missing = {name: value for name, value in wanted.items() if known.get(name) != value}
-    if missing:
-        cursor.execute(*_set(missing, lasting=True))
-        known.update(missing)
-
-
-async def _aarm(cursor: psycopg.AsyncCursor[Any], known: Settings, wanted: Mapping[str, str]) -> None:
-    """As `_arm`."""
-    missing = {name: value for name, value in wanted.items() if known.get(name) != value}
-    if missing:
-        await cursor.execute(*_set(missing, lasting=True))
-        known.update(missing)
-
-
-def _set(settings: Mapping[str, str], *, lasting: bool) -> tuple[sql.Composed, list[object]]:
-    """Return the statement that makes settings: for the connection, or for the transaction alone."""
-    call = sql.SQL("set_config(%s, %s, %s)")
-    values: list[object] = []
-    for name, value in settings.items():
-        values += (name, value, not lasting)
-    return sql.SQL("SELECT ") + sql.SQL(", ").join([call] * len(settings)), values

@@ -13,6 +13,7 @@ from entrepot.records import Query
 from entrepot.vectorstore import VectorStore
 from entrepot_postgres import catalog, changing, reading
 from entrepot_postgres.catalog import IndexPlan, Place
+from entrepot_postgres.config import check_pool_size, check_range, check_schema, connection_target
 from entrepot_postgres.filters import PostgresFilterConverter
 from entrepot_postgres.names import names_of
 from entrepot_postgres.plugin import POSTGRES_CAPABILITIES
@@ -25,11 +26,10 @@ if TYPE_CHECKING:
     from entrepot.filters import Normal
     from entrepot.records import CollectionInfo, Hit, IfExists, Page, Record, StoredRecord
     from entrepot_postgres.changing import Batch
-    from entrepot_postgres.sessions import Kind, Script
+    from entrepot_postgres.scripts import Kind, Script
 
 T = TypeVar("T")
 
-_MAX_SCHEMA_BYTES: Final = 63
 _AT_ONCE: Final = 20_000
 """Characters of text and metadata that are encoded on the event loop: about a millisecond."""
 _CONVERTER: Final = PostgresFilterConverter()
@@ -40,7 +40,8 @@ class PostgresVectorStore(VectorStore):
 
     Every filter is answered by the server, exactly. Searches use pgvector's HNSW index where the collection
     has one, or compare all that match: on demand (``exact=True``), in small collections, where a filter
-    leaves few documents, for more than 500 hits, and above 2,000 dimensions, which the index does not take.
+    leaves few documents, and for more than 500 hits. Above 2,000 dimensions the index holds 16-bit floats,
+    and what it finds is compared in full; above 4,000 there is none.
 
     Async operations run on connections of the event loop they are called in. Connections are made when
     they are needed, at most `pool_size` for sync use and as many for each event loop.
@@ -95,26 +96,15 @@ class PostgresVectorStore(VectorStore):
         if fault is not None:
             msg = f"the name of the collection {fault}"
             raise ConfigurationError(msg)
-        _check_schema(schema)
-        _check_range("pool_size", pool_size, 1, 1000)
-        _check_range("m", m, 2, 100)
-        _check_range("ef_construction", ef_construction, max(4, 2 * m), 1000)
-        _check_range("ef_search", ef_search, 1, 1000)
+        check_schema(schema)
+        check_pool_size(pool_size)
+        check_range("m", m, 2, 100)
+        check_range("ef_construction", ef_construction, max(4, 2 * m), 1000)
+        check_range("ef_search", ef_search, 1, 1000)
         if index not in ("hnsw", "none"):
             msg = f"index must be 'hnsw' or 'none', not {index!r}"
             raise ConfigurationError(msg)
-        parts = {
-            "host": host,
-            "port": port,
-            "user": user,
-            "password": password,
-            "dbname": database,
-            "sslmode": sslmode,
-        }
-        target = {name: value for name, value in parts.items() if value is not None}
-        if client is not None and target:
-            msg = "the client says where the server is, and host, port, user, password or database do as well"
-            raise ConfigurationError(msg, hint="name the collection alone, as in postgres:///articles")
+        target = connection_target(client, host, port, user, password, database, sslmode)
         self.namespace = database
         self.schema = schema
         self._plan = IndexPlan(m, ef_construction) if index == "hnsw" else None
@@ -216,25 +206,41 @@ class PostgresVectorStore(VectorStore):
     async def _alist_collections(self) -> list[str]:
         return await self._aanswer(catalog.list_collections(self._names))
 
+    def _details_script(self) -> Script[dict[str, Any]]:
+        return catalog.details(self._names.table, indexed=self._here().indexed)
+
     def _details(self) -> dict[str, Any]:
-        return self._answer(catalog.details(self._names, self._here()))
+        return self._answer(self._details_script())
 
     async def _adetails(self) -> dict[str, Any]:
-        return await self._aanswer(catalog.details(self._names, self._here()))
+        return await self._aanswer(self._details_script())
 
     # --- reading ----------------------------------------------------------------------------------------
 
-    def _converter(self) -> PostgresFilterConverter:
+    # What a store of another kind of table does in other ways.
+
+    def _converter(self) -> PostgresFilterConverter | None:
         return _CONVERTER
-
-    def _fetch(self, ids: Sequence[str], include: Sequence[str]) -> list[StoredRecord]:
-        return self._answer(reading.fetch(self._names, ids, include))
-
-    async def _afetch(self, ids: Sequence[str], include: Sequence[str]) -> list[StoredRecord]:
-        return await self._aanswer(reading.fetch(self._names, ids, include))
 
     def _search_script(self, query: Query) -> Script[list[Hit]]:
         return reading.search(self._names, self._here(), query, self._ef_search)
+
+    def _fetch_script(self, ids: Sequence[str], include: Sequence[str]) -> Script[list[StoredRecord]]:
+        return reading.fetch(self._names, ids, include)
+
+    def _scan_script(self, query: Query, token: str | None, size: int) -> Script[Page[StoredRecord]]:
+        return reading.scan(self._names, query, token, size)
+
+    def _count_script(self, query: Query) -> Script[int]:
+        return reading.count(self._names, query)
+
+    # What is the same for all.
+
+    def _fetch(self, ids: Sequence[str], include: Sequence[str]) -> list[StoredRecord]:
+        return self._answer(self._fetch_script(ids, include))
+
+    async def _afetch(self, ids: Sequence[str], include: Sequence[str]) -> list[StoredRecord]:
+        return await self._aanswer(self._fetch_script(ids, include))
 
     def _search(self, query: Query) -> list[Hit]:
         return self._answer(self._search_script(query))
@@ -256,16 +262,16 @@ class PostgresVectorStore(VectorStore):
         return await self._aanswer(self._searches_script(queries))
 
     def _scan(self, query: Query, token: str | None, size: int) -> Page[StoredRecord]:
-        return self._answer(reading.scan(self._names, query, token, size))
+        return self._answer(self._scan_script(query, token, size))
 
     async def _ascan(self, query: Query, token: str | None, size: int) -> Page[StoredRecord]:
-        return await self._aanswer(reading.scan(self._names, query, token, size))
+        return await self._aanswer(self._scan_script(query, token, size))
 
     def _count(self, query: Query) -> int:
-        return self._answer(reading.count(self._names, query))
+        return self._answer(self._count_script(query))
 
     async def _acount(self, query: Query) -> int:
-        return await self._aanswer(reading.count(self._names, query))
+        return await self._aanswer(self._count_script(query))
 
     # --- changing ---------------------------------------------------------------------------------------
 
@@ -335,18 +341,3 @@ class PostgresVectorStore(VectorStore):
 def _kind_of(if_exists: IfExists) -> Kind:
     """Return how documents are written: what may have to be undone is a transaction."""
     return "transaction" if if_exists == "error" else "write"
-
-
-def _check_schema(schema: str) -> None:
-    fault = name_fault(schema)
-    if fault is None and len(schema.encode()) > _MAX_SCHEMA_BYTES:
-        fault = f"has {len(schema.encode())} bytes, PostgreSQL takes {_MAX_SCHEMA_BYTES}"
-    if fault is not None:
-        msg = f"the name of the schema {fault}"
-        raise ConfigurationError(msg)
-
-
-def _check_range(name: str, value: object, least: int, most: int) -> None:
-    if type(value) is not int or not least <= value <= most:
-        msg = f"{name} must be an int from {least} to {most}, not {value!r}"
-        raise ConfigurationError(msg)

@@ -6,35 +6,15 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from psycopg.adapt import Dumper
-from psycopg.pq import Format
+
+from entrepot_postgres.binary import Packed, array_head
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-    from psycopg.abc import AdaptContext
 
 _HEAD: Final = struct.Struct(">HH")
-
-
-class Packed(bytes):
-    """A value in the binary form of the type that the SQL casts it to."""
-
-    __slots__ = ()
-
-
-class _PackedDumper(Dumper):
-    format = Format.BINARY
-    oid = 0  # the cast beside the placeholder says what it is
-
-    def dump(self, obj: Packed) -> bytes:
-        return bytes(obj)
-
-
-def register(context: AdaptContext) -> None:
-    """Let a connection or cursor bind `Packed` values."""
-    context.adapters.register_dumper(Packed, _PackedDumper)
 
 
 def pack(vector: NDArray[np.float32]) -> Packed:
@@ -44,9 +24,6 @@ def pack(vector: NDArray[np.float32]) -> Packed:
 
 def pack_all(vectors: Sequence[NDArray[np.float32]], oid: int) -> Packed:
     """Return vectors of one dimension as the binary form of an array, ``vector[]``.
-
-    The form is that of PostgreSQL's `array_send`: number of dimensions, whether there are NULLs, type of the
-    elements, then for each dimension its length and first index, then each element behind its length.
 
     Args:
         vectors: At least one, each of shape (d,).
@@ -60,7 +37,7 @@ def pack_all(vectors: Sequence[NDArray[np.float32]], oid: int) -> Packed:
     rows["size"] = size
     rows["zero"] = 0
     rows["v"] = vectors
-    return Packed(struct.pack(">iiIii", 1, 0, oid, len(vectors), 1) + rows.tobytes())
+    return Packed(array_head(oid, len(vectors)) + rows.tobytes())
 
 
 def unpack(data: bytes) -> NDArray[np.float32]:

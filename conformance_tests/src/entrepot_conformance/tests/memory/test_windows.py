@@ -148,6 +148,7 @@ def test_the_cost_does_not_grow_with_the_conversation(memories: Memories) -> Non
         asked.append(recording.asked)
     assert None not in asked[0]
     assert asked[0] == asked[1]
+    assert max(last or 0 for last in asked[0]) < 40 * 4  # and not the shorter one to its end
 
 
 def test_a_window_writes_through(memories: Memories) -> None:

@@ -6,11 +6,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pytest
 
 from entrepot import Document, FunctionEmbeddingModel
+from entrepot.errors import UnsupportedSearchModeError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from entrepot import VectorStore
 
 NEAR: Final = 1e-6
 """Scores this close may swap between backends (S1)."""
@@ -50,6 +54,16 @@ def expected_scores(metric: str, vectors: Any, query: Any) -> Any:
         return 1 / (1 + ((vectors - query) ** 2).sum(axis=1))
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return (1 + unit @ (query / np.linalg.norm(query))) / 2
+
+
+def declined(store: VectorStore, mode: str) -> bool:
+    """Return whether a store declines a mode; if so, check that it refuses it loudly (S9)."""
+    if getattr(store.capabilities, mode):
+        return False
+    with pytest.raises(UnsupportedSearchModeError) as caught:
+        store.similarity_search("text", mode=mode)
+    assert caught.value.capability == mode
+    return True
 
 
 def check_hits(hits: Sequence[Document], scores: Mapping[str, float], k: int) -> None:

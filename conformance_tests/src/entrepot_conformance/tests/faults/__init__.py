@@ -1,0 +1,1 @@
+"""What a backend does when its server fails: E1, E2, E4."""

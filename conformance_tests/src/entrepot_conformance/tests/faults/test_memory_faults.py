@@ -1,0 +1,225 @@
+"""A memory whose server refuses, breaks off, is late, or goes and comes back: E1, E2, E3, E4, M3, M4."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import traceback
+from typing import TYPE_CHECKING
+
+import pytest
+
+from entrepot import Message, UserMessage, aopen_chat_memory, open_chat_memory
+from entrepot.errors import AuthenticationError, BackendError, OperationTimeoutError, UnreachableError
+from entrepot_conformance.servers import running_server
+from entrepot_conformance.tests.faults.conftest import at, in_time, options, proxied, startable, with_password
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from entrepot import ChatMemoryRepository
+    from entrepot_conformance.endpoints import Memories
+    from entrepot_conformance.proxy import Proxy
+
+CUTS = (0, 1, 5, 40, 400)
+"""Bytes of answers after which a connection breaks."""
+WRONG = "not-the-password-7f3a"
+NAME = "a conversation"
+
+
+@pytest.fixture
+def proxy(memories: Memories) -> Iterator[Proxy]:
+    """Return the proxy through which everything goes that `memories` opens."""
+    with proxied(memories) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def memory(memories: Memories, proxy: Proxy) -> ChatMemoryRepository:
+    """Return a memory with one conversation of three messages, opened through the proxy."""
+    assert proxy.port
+    memory = memories(**options())
+    memory.append(NAME, messages("a", "b", "c"))
+    return memory
+
+
+def messages(*texts: str) -> list[Message]:
+    """Return user messages."""
+    return [UserMessage(text) for text in texts]
+
+
+def texts(memory: ChatMemoryRepository, *, twin: bool = False) -> list[str | None]:
+    """Return what the conversation holds."""
+
+    async def ask() -> list[Message]:
+        return await memory.amessages(NAME)
+
+    found = asyncio.run(ask()) if twin else memory.messages(NAME)
+    return [message.text for message in found]
+
+
+def append(memory: ChatMemoryRepository, batch: list[Message], *, twin: bool) -> None:
+    """Append, or append by the async twin."""
+
+    async def ask() -> None:
+        await memory.aappend(NAME, batch)
+
+    if twin:
+        asyncio.run(ask())
+    else:
+        memory.append(NAME, batch)
+
+
+def replace(memory: ChatMemoryRepository, batch: list[Message], *, twin: bool) -> None:
+    """Replace, or replace by the async twin."""
+
+    async def ask() -> None:
+        await memory.areplace(NAME, batch)
+
+    if twin:
+        asyncio.run(ask())
+    else:
+        memory.replace(NAME, batch)
+
+
+def _open(url: str, *, twin: bool) -> None:
+    async def opened() -> None:
+        await aopen_chat_memory(url, **options())
+
+    if twin:
+        asyncio.run(opened())
+    else:
+        open_chat_memory(url, **options())
+
+
+@pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
+def test_a_refused_port_is_unreachable(memories: Memories, *, twin: bool) -> None:
+    # E2, E3
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and listens not
+        memories.address = at(memories.address, "127.0.0.1", taken.getsockname()[1])
+        with in_time(), pytest.raises(UnreachableError) as caught:
+            _open(memories.url(), twin=twin)
+    assert caught.value.retryable
+    assert "127.0.0.1" in str(caught.value)
+
+
+@pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
+def test_a_wrong_password_is_refused_and_not_told(memories: Memories, *, twin: bool) -> None:
+    # E2, E1, E3
+    memories.address = with_password(memories.address, WRONG)
+    with in_time(), pytest.raises(AuthenticationError) as caught:
+        _open(memories.url(), twin=twin)
+    assert not caught.value.retryable
+    assert caught.value.hint
+    assert caught.value.__cause__ is not None
+    assert WRONG not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("after", CUTS)
+def test_a_read_that_is_broken_off_once_is_answered(
+    memory: ChatMemoryRepository, proxy: Proxy, after: int, *, twin: bool
+) -> None:
+    # E4, E3, M7
+    with proxy.cutting(after, times=1), in_time():
+        assert texts(memory, twin=twin) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("after", CUTS)
+def test_an_append_that_is_broken_off_once_is_there_once(
+    memory: ChatMemoryRepository, proxy: Proxy, after: int, *, twin: bool
+) -> None:
+    # M3, E4: message ids make the retry safe
+    with proxy.cutting(after, times=1), in_time():
+        append(memory, messages("d", "e"), twin=twin)
+    assert texts(memory) == ["a", "b", "c", "d", "e"]
+
+
+@pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
+def test_an_append_that_is_always_broken_off_is_told_and_can_be_repeated(
+    memory: ChatMemoryRepository, proxy: Proxy, *, twin: bool
+) -> None:
+    # M3, E4
+    batch = messages("d", "e")
+    with proxy.cutting(0), in_time(), pytest.raises(BackendError) as caught:
+        append(memory, batch, twin=twin)
+    assert caught.value.retryable
+    assert proxy.harmed
+    assert texts(memory) in (["a", "b", "c"], ["a", "b", "c", "d", "e"])  # never half
+    append(memory, batch, twin=twin)
+    assert texts(memory) == ["a", "b", "c", "d", "e"]
+
+
+@pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
+def test_an_append_that_never_reached_the_server_changes_nothing(
+    memory: ChatMemoryRepository, proxy: Proxy, *, twin: bool
+) -> None:
+    # M3, E4
+    with proxy.losing_requests(), in_time(), pytest.raises(BackendError):
+        append(memory, messages("d"), twin=twin)
+    assert texts(memory) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("after", CUTS)
+def test_a_replace_that_is_broken_off_is_the_old_or_the_new(
+    memory: ChatMemoryRepository, proxy: Proxy, after: int, *, twin: bool
+) -> None:
+    # M4, E4
+    told: BackendError | None = None
+    with proxy.cutting(after, times=1), in_time():
+        try:
+            replace(memory, messages("x", "y"), twin=twin)
+        except BackendError as error:
+            told = error
+    found = texts(memory)
+    if told is None:
+        assert found == ["x", "y"]
+    else:
+        assert found in (["a", "b", "c"], ["x", "y"])
+        if found == ["x", "y"]:
+            assert told.outcome == "unknown"
+
+
+@pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
+def test_an_answer_that_is_late_is_a_timeout(
+    memory: ChatMemoryRepository, proxy: Proxy, *, twin: bool
+) -> None:
+    # E4, E3
+    batch = messages("d")
+    with proxy.delaying(6.0), in_time(), pytest.raises((OperationTimeoutError, UnreachableError)) as caught:
+        append(memory, batch, twin=twin)
+    assert caught.value.retryable
+    proxy.break_all()
+    append(memory, batch, twin=twin)
+    assert texts(memory, twin=twin) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.restarts
+def test_a_server_that_stops_is_unreachable_and_found_again(
+    memories: Memories, request: pytest.FixtureRequest
+) -> None:
+    # E2, E4, E3: the same object goes on when the server is back
+    spec = memories.spec.server
+    assert spec is not None
+    with running_server(spec, startable(request.config)) as server:
+        memories.address = server.url
+        memory = memories(**options())
+        append(memory, messages("a"), twin=False)
+        append(memory, messages("b"), twin=True)
+        server.stop()
+        for twin in (False, True):
+            with in_time(), pytest.raises(UnreachableError) as caught:
+                texts(memory, twin=twin)
+            assert caught.value.retryable
+            with in_time(), pytest.raises(UnreachableError):
+                append(memory, messages("x"), twin=twin)
+        server.start()
+        kept = texts(memory)
+        assert kept in ([], ["a", "b"])
+        for twin in (False, True):
+            append(memory, messages(f"back {twin}"), twin=twin)
+        assert texts(memory, twin=True) == [*kept, "back False", "back True"]
+        memories.close()

@@ -1,0 +1,290 @@
+"""`RedisChatMemoryRepository`: conversations in Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
+
+import msgspec
+
+from entrepot.errors import CollectionNotFoundError, ConfigurationError, EntrepotError
+from entrepot.exchange import DEFAULT_TIMEOUT
+from entrepot.memory.repository import ChatMemoryRepository
+from entrepot.metadata import name_fault
+from entrepot.steps import tell
+from entrepot_redis import catalog, conversations, questions
+from entrepot_redis.names import memory_names
+from entrepot_redis.plugin import MEMORY_CAPABILITIES
+from entrepot_redis.servers import server_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from entrepot.capabilities import Capabilities
+    from entrepot.memory.repository import Entry, Question
+    from entrepot.messages import Role
+    from entrepot.records import Page
+    from entrepot.steps import Steps
+    from entrepot_redis.commands import Command, Script
+
+T = TypeVar("T")
+
+_SWEEP_SECONDS: Final = 10.0
+"""Between two looks for what has expired, in a repository that writes."""
+_AT_ONCE: Final = 100
+"""Messages that are encoded on the event loop; more are done beside it (E3)."""
+
+_log = logging.getLogger(__name__)
+
+
+class RedisChatMemoryRepository(ChatMemoryRepository):
+    """Conversations in Redis.
+
+    Thread-safe; every write is one Lua script, whole or not at all. Expiry is a property of the conversation:
+    a write by a repository with `ttl` sets it, one without `ttl` keeps what is set, and each write starts it
+    anew (M8). The server's clock counts. How durable a write is, is the server's business.
+
+    Args:
+        memory: What the keys of the memory begin with; conversations of another name are another memory.
+        host: The server, by default localhost.
+        port: Its port, by default 6379.
+        user: Who logs in.
+        password: The password; by default that of the environment variable ENTREPOT_REDIS_PASSWORD.
+        db: The database.
+        tls: Whether to use TLS.
+        ca_file: TLS: certificates to trust instead of the system's.
+        cert_file: TLS: the client's own certificate.
+        key_file: TLS: its key.
+        check_hostname: TLS: whether the certificate must be the host's.
+        pool_size: Most connections; for async use, in each event loop.
+        protocol: The version of the protocol, 3 or 2.
+        questions: Whether messages are indexed, so that `search` finds them (M10). None: where the server has a
+            search engine and the database is 0; True insists on it.
+        ttl: Seconds after the last write at which a conversation is unknown (M8), or None.
+        timeout: Seconds for each exchange with the server (E4).
+        client: A `redis.Redis` or `redis.asyncio.Redis` to use; it stays open when this is closed (E5). It
+            says where the server is, so nothing else may.
+
+    Raises:
+        ConfigurationError: An option is out of bounds, or two contradict each other.
+    """
+
+    backend = "redis"
+    capabilities: Capabilities = MEMORY_CAPABILITIES
+
+    def __init__(  # noqa: PLR0913 - the options of the backend
+        self,
+        *,
+        memory: str = "chat",
+        host: str | None = None,
+        port: int | None = None,
+        user: str | None = None,
+        password: str | None = None,
+        db: int = 0,
+        tls: bool = False,
+        ca_file: str | None = None,
+        cert_file: str | None = None,
+        key_file: str | None = None,
+        check_hostname: bool = True,
+        pool_size: int = 8,
+        protocol: Literal[2, 3] = 3,
+        questions: bool | None = None,
+        ttl: float | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+        client: object = None,
+    ) -> None:
+        super().__init__(ttl=ttl, timeout=timeout)
+        fault = name_fault(memory)
+        if fault is not None:
+            msg = f"the name of the memory {fault}"
+            raise ConfigurationError(msg)
+        self.memory = memory
+        self._names = memory_names(memory)
+        self._server = server_of(
+            host=host, port=port, user=user, password=password, db=db, tls=tls, ca_file=ca_file,
+            cert_file=cert_file, key_file=key_file, check_hostname=check_hostname, pool_size=pool_size,
+            protocol=protocol, timeout=timeout, client=client,
+        )  # fmt: skip
+        self.namespace = str(self._server.db)
+        self._wanted = questions
+        self._next_sweep = 0.0
+
+    @property
+    def native_client(self) -> object:
+        """The client of redis-py: the one that was given, or a `redis.Redis`."""
+        return self._server.native
+
+    # --- connecting -------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        if self._server.has_sync:
+            self._settle(self._server.run(catalog.has_search()))
+
+    async def _aopen(self) -> None:
+        if self._server.has_async:
+            self._settle(await self._server.arun(catalog.has_search()))
+        else:
+            await super()._aopen()
+
+    def _settle(self, able: bool) -> None:  # noqa: FBT001 - the answer of the server
+        """Take questions where they are wanted and the server can answer them."""
+        able = able and self._server.db == 0  # there are indexes in no other database
+        if self._wanted and not able:
+            msg = "the server has no search engine, or not in this database, and questions=True asks for one"
+            raise ConfigurationError(msg, hint="use Redis 8 and database 0, or leave questions out")
+        answers = able and self._wanted is not False
+        if answers is not self.capabilities.memory_search:
+            self.capabilities = msgspec.structs.replace(self.capabilities, memory_search=answers)
+
+    def _close(self) -> None:
+        self._server.close()
+
+    async def _aclose(self) -> None:
+        await self._server.aclose()
+
+    def _answer(self, script: Script[T]) -> T:
+        return self._server.run(script, self.memory)
+
+    async def _aanswer(self, script: Script[T]) -> T:
+        if not self._server.has_async:
+            return await asyncio.to_thread(self._answer, script)
+        return await self._server.arun(script, self.memory)
+
+    # --- writing ----------------------------------------------------------------------------------------
+
+    @property
+    def _life(self) -> int | None:
+        return None if self.ttl is None else max(1, math.ceil(self.ttl * 1000))
+
+    def _stored(self, conversation_id: str, entries: Sequence[Entry], replace: bool) -> Command:  # noqa: FBT001
+        return conversations.stored(
+            self._names,
+            conversation_id,
+            entries,
+            life=self._life,
+            replace=replace,
+            questions=self.capabilities.memory_search,
+        )
+
+    async def _astored(self, conversation_id: str, entries: Sequence[Entry], replace: bool) -> Command:  # noqa: FBT001
+        if len(entries) <= _AT_ONCE:
+            return self._stored(conversation_id, entries, replace)
+        return await asyncio.to_thread(self._stored, conversation_id, entries, replace)
+
+    def _append(self, conversation_id: str, entries: Sequence[Entry]) -> None:
+        self._answer(conversations.write(self._stored(conversation_id, entries, replace=False)))
+        self._sweep_now_and_then()
+
+    async def _aappend(self, conversation_id: str, entries: Sequence[Entry]) -> None:
+        await self._aanswer(conversations.write(await self._astored(conversation_id, entries, replace=False)))
+        await self._asweep_now_and_then()
+
+    def _replace(self, conversation_id: str, entries: Sequence[Entry]) -> None:
+        if not entries:
+            self._delete(conversation_id)
+            return
+        self._answer(conversations.write(self._stored(conversation_id, entries, replace=True)))
+        self._sweep_now_and_then()
+
+    async def _areplace(self, conversation_id: str, entries: Sequence[Entry]) -> None:
+        if not entries:
+            await self._adelete(conversation_id)
+            return
+        await self._aanswer(conversations.write(await self._astored(conversation_id, entries, replace=True)))
+        await self._asweep_now_and_then()
+
+    def _truncate(self, conversation_id: str, after: str) -> bool:
+        return self._answer(conversations.truncate(self._names, conversation_id, after, self._life))
+
+    async def _atruncate(self, conversation_id: str, after: str) -> bool:
+        return await self._aanswer(conversations.truncate(self._names, conversation_id, after, self._life))
+
+    def _delete(self, conversation_id: str) -> None:
+        self._answer(conversations.delete(self._names, conversation_id))
+
+    async def _adelete(self, conversation_id: str) -> None:
+        await self._aanswer(conversations.delete(self._names, conversation_id))
+
+    # --- reading ----------------------------------------------------------------------------------------
+
+    def _tail(self, conversation_id: str, last: int | None) -> list[bytes]:
+        return self._answer(conversations.tail(self._names, conversation_id, last))
+
+    async def _atail(self, conversation_id: str, last: int | None) -> list[bytes]:
+        return await self._aanswer(conversations.tail(self._names, conversation_id, last))
+
+    def _latest(self, conversation_id: str, role: Role) -> bytes | None:
+        return self._answer(conversations.latest(self._names, conversation_id, role))
+
+    async def _alatest(self, conversation_id: str, role: Role) -> bytes | None:
+        return await self._aanswer(conversations.latest(self._names, conversation_id, role))
+
+    def _ids(self, limit: int, cursor: str | None) -> Page[str]:
+        return self._answer(conversations.ids(self._names, limit, cursor))
+
+    async def _aids(self, limit: int, cursor: str | None) -> Page[str]:
+        return await self._aanswer(conversations.ids(self._names, limit, cursor))
+
+    def _find(self, question: Question) -> list[tuple[str, bytes]]:
+        try:
+            return self._answer(questions.find(self._names, question))
+        except CollectionNotFoundError:  # no message was ever indexed
+            return []
+
+    async def _afind(self, question: Question) -> list[tuple[str, bytes]]:
+        try:
+            return await self._aanswer(questions.find(self._names, question))
+        except CollectionNotFoundError:
+            return []
+
+    # --- what has expired -------------------------------------------------------------------------------
+
+    def remove_expired(self) -> int:
+        """Remove what is left of conversations that have expired, and return how many they were.
+
+        They read as unknown before that already (M8), and their messages are gone; this frees their ids
+        and what was indexed of them, in small steps.
+        """
+        return self._run("remove_expired", self._remove_expired_steps())
+
+    async def aremove_expired(self) -> int:
+        """As `remove_expired`."""
+        return await self._arun("remove_expired", self._remove_expired_steps())
+
+    def _remove_expired_steps(self) -> Steps[int]:
+        removed = 0
+        while True:
+            count, more = yield from tell(self._sweep, self._asweep)
+            removed += count
+            if not more:
+                return removed
+
+    def _sweep(self) -> tuple[int, bool]:
+        return self._answer(conversations.sweep(self._names))
+
+    async def _asweep(self) -> tuple[int, bool]:
+        return await self._aanswer(conversations.sweep(self._names))
+
+    def _time_to_sweep(self) -> bool:
+        """Whether to look for what has expired, after a write that succeeded."""
+        if self.ttl is None or time.monotonic() < self._next_sweep:
+            return False
+        self._next_sweep = time.monotonic() + _SWEEP_SECONDS
+        return True
+
+    def _sweep_now_and_then(self) -> None:
+        if self._time_to_sweep():
+            try:
+                self._sweep()
+            except EntrepotError as error:
+                _log.debug("removing expired conversations failed: %s", type(error).__name__)
+
+    async def _asweep_now_and_then(self) -> None:
+        if self._time_to_sweep():
+            try:
+                await self._asweep()
+            except EntrepotError as error:
+                _log.debug("removing expired conversations failed: %s", type(error).__name__)
