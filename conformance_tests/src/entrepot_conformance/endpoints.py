@@ -121,7 +121,7 @@ class Memories:
 def url_of(spec: TargetSpec, folder: Path, name: str, address: str) -> str:
     """Return the URL of a test's endpoint: that of the target, its places filled."""
     filled = spec.opens.replace("{url}", address).replace("{folder}", quote(str(folder)))
-    return filled.replace("{name}", name)
+    return filled.replace("{name}", quote(name, safe=""))
 
 
 def _function(spec: TargetSpec) -> Any:
