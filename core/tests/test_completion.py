@@ -293,3 +293,31 @@ def test_explain_tells_what_is_pushed_down() -> None:
         "nothing",
         "superset",
     ]
+
+
+class Learning(Poor):
+    """An engine whose converter knows what it can do once the collection has been looked at."""
+
+    def _converter(self) -> Any:
+        return EqualityConverter() if self._info is not None else Exacting()
+
+
+class Exacting(EqualityConverter):
+    """Says of everything that it is exact, and lets everything through."""
+
+    def leaf(self, leaf: Leaf) -> Translation[Predicate]:
+        del leaf
+        return exact(lambda _: True)
+
+
+def test_a_filter_is_converted_once_the_collection_is_known() -> None:
+    # F9: what an engine takes may depend on the collection
+    with Learning(memory="learning") as store:
+        store.add([Document("x", id=str(n), metadata={"n": n}, vector=[1.0, n]) for n in range(9)])
+        with Learning(memory="learning") as fresh:
+            assert fresh.count("n > 4") == 4
+        with Learning(memory="learning") as fresh:
+            assert {found.id for found in fresh.scan("n > 4")} == {"5", "6", "7", "8"}
+        with Learning(memory="learning") as fresh:
+            fresh.delete(filter="n > 4")
+        assert store.count() == 5

@@ -20,7 +20,7 @@ from entrepot.steps import arun, call, run, work
 from entrepot.urls import StoreURL, check_names, parse_url
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from entrepot.embedding import EmbeddingModel
     from entrepot.memory import ChatMemoryRepository
@@ -42,6 +42,8 @@ class BackendConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Which of ``client``, ``mapping`` and ``fields`` the factory takes."""
     takes_driver: ClassVar[bool] = False
     """Whether URLs may name a driver behind the scheme, as in ``sql+sqlite://``."""
+    secrets: ClassVar[frozenset[str]] = frozenset({"password", "token", "api_key"})
+    """Fields that no text shows; a plugin whose secrets are called otherwise names all of them."""
 
     timeout: float = DEFAULT_TIMEOUT
 
@@ -53,6 +55,22 @@ class BackendConfig(msgspec.Struct, frozen=True, kw_only=True):
             ConfigurationError: The URL lacks a part, or has one that means nothing here.
         """
         raise NotImplementedError
+
+    def __repr__(self) -> str:
+        """Return the options that are set, without secrets."""
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._shown())})"
+
+    __str__ = __repr__
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """Return the same for rich."""
+        return list(self._shown())
+
+    def _shown(self) -> Iterator[tuple[str, object]]:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if value is not None:
+                yield name, "***" if name in self.secrets else value
 
 
 class VectorStoreConfig(BackendConfig, frozen=True, kw_only=True):

@@ -258,18 +258,27 @@ class Searching(VectorStoreHooks):
         return inside if wanted is include else [record._replace(metadata=None) for record in inside]
 
     def _count_steps(self, given: FilterLike | None) -> Steps[int]:
-        query = self._query(self._within(self._scope(), given))
+        normal = self._within(self._scope(), given)
         yield from self._known_steps()
-        if query.filter is FALSE:
+        if normal is FALSE:
             return 0
+        query = self._query(normal)
         if is_partial(query):
             return len((yield from matching(query, self.max_completion_rows, self._scan_steps)))
         return (yield from ask(self._count, self._acount, query))
 
-    def _page_steps(self, query: Query, token: str | None, size: int) -> Steps[Page[Document]]:
+    def _page_steps(
+        self, wanted: tuple[Normal, tuple[Part, ...]], token: str | None, size: int
+    ) -> Steps[Page[Document]]:
+        normal, include = wanted
         yield from self._known_steps()
-        if query.filter is FALSE:
+        if normal is FALSE:
             return Page([], None)
+        # Converted now: what the engine takes may depend on the collection.
+        query = self._query(normal, include=include)
+        return (yield from self._page_of_steps(query, token, size))
+
+    def _page_of_steps(self, query: Query, token: str | None, size: int) -> Steps[Page[Document]]:
         wanted = query
         if is_partial(query) and "metadata" not in query.include:
             wanted = replace(query, include=(*query.include, "metadata"))
@@ -281,11 +290,14 @@ class Searching(VectorStoreHooks):
                 records = [record._replace(metadata=None) for record in records]
         return Page([document_of(record) for record in records], page.token)
 
-    def _scan_query(self, given: FilterLike | None, include: Collection[Part], size: int) -> Query:
+    def _scanned(
+        self, given: FilterLike | None, include: Collection[Part], size: int
+    ) -> tuple[Normal, tuple[Part, ...]]:
+        """Check what a scan is asked for, and return its filter and the parts that it returns."""
         if type(size) is not int or size < 1:
             msg = f"batch_size must be an int of at least 1, not {size!r}"
             raise RequestError(msg)
-        return self._query(self._within(self._scope(), given), include=check_include(include))
+        return self._within(self._scope(), given), check_include(include)
 
 
 def as_request(query: str | SearchRequest, options: Mapping[str, object]) -> SearchRequest:

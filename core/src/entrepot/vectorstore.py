@@ -244,8 +244,8 @@ class VectorStore(Searching, Writing):
         documents; its `token`, given to a later scan with the same filter, goes on after the last
         whole batch.
         """
-        query = self._scan_query(filter, include, batch_size)
-        return Scan(lambda at: self._run("scan", self._page_steps(query, at, batch_size)), token)
+        wanted = self._scanned(filter, include, batch_size)
+        return Scan(lambda at: self._run("scan", self._page_steps(wanted, at, batch_size)), token)
 
     def ascan(
         self,
@@ -256,10 +256,10 @@ class VectorStore(Searching, Writing):
         include: Collection[Part] = DEFAULT_INCLUDE,
     ) -> AsyncScan:
         """As `scan`, for ``async for``."""
-        query = self._scan_query(filter, include, batch_size)
+        wanted = self._scanned(filter, include, batch_size)
 
         async def fetch(at: str | None) -> Page[Document]:
-            return await self._arun("scan", self._page_steps(query, at, batch_size))
+            return await self._arun("scan", self._page_steps(wanted, at, batch_size))
 
         return AsyncScan(fetch, token)
 

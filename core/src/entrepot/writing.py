@@ -234,8 +234,8 @@ class Writing(VectorStoreHooks):
         yield from self._delete_matching_steps(self._within(scope, given))
 
     def _delete_matching_steps(self, normal: Normal) -> Steps[None]:
-        query = self._query(normal)
         yield from self._known_steps()
+        query = self._query(normal)
         if is_partial(query):
             found = yield from matching(query, self.max_completion_rows, self._scan_steps)
             yield from tell(self._delete_unchanged, self._adelete_unchanged, found)

@@ -11,7 +11,6 @@ from entrepot.opening import ChatMemoryConfig
 from entrepot_sql.repository import SqlChatMemoryRepository
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
 
     from entrepot.urls import StoreURL
 
@@ -58,22 +57,6 @@ class SqlConfig(ChatMemoryConfig, frozen=True, kw_only=True):
             "port": url.port,
         }
         return {name: value for name, value in parts.items() if value is not None}
-
-    def _shown(self) -> Iterator[tuple[str, object]]:
-        for name in self.__struct_fields__:
-            value = getattr(self, name)
-            if value is not None:
-                yield name, "***" if name == "password" else value
-
-    def __repr__(self) -> str:
-        """Return the options without the password."""
-        return f"SqlConfig({', '.join(f'{name}={value!r}' for name, value in self._shown())})"
-
-    __str__ = __repr__
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """Return the options without the password, for rich."""
-        return list(self._shown())
 
 
 def open_sql(  # noqa: PLR0913 - the fields of SqlConfig
