@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from entrepot.capabilities import Capabilities
 from entrepot.exchange import DEFAULT_TIMEOUT
-from entrepot.memory.repository import ChatMemoryRepository, Entry, Question
-from entrepot.messages import Role, decode_message, is_dict, is_list
+from entrepot.memory.questions import Question, answers
+from entrepot.memory.repository import ChatMemoryRepository, Entry
+from entrepot.messages import Role, decode_message
 from entrepot.records import Page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from entrepot.messages import Message
 
 
 class _Conversation:
@@ -147,32 +147,3 @@ class InMemoryChatMemoryRepository(ChatMemoryRepository):
     def _close(self) -> None:
         self._conversations.clear()
         self._names.clear()
-
-
-def answers(question: Question, message: Message) -> bool:
-    """Whether a message is what a question asks for: the meaning of M10 in code."""
-    if question.role is not None and message.role is not question.role:
-        return False
-    if question.since is not None and message.created < question.since:
-        return False
-    if question.until is not None and message.created >= question.until:
-        return False
-    if question.text is not None and question.text not in message.text:
-        return False
-    return all(
-        key in message.metadata and same_json(message.metadata[key], value)
-        for key, value in question.metadata.items()
-    )
-
-
-def same_json(left: object, right: object) -> bool:
-    """Whether two JSON values are equal: True is not 1, and 1 is 1.0, as numbers are in JSON."""
-    if isinstance(left, bool) or isinstance(right, bool):
-        return left is right
-    if is_dict(left) and is_dict(right):
-        return left.keys() == right.keys() and all(
-            same_json(value, right[key]) for key, value in left.items()
-        )
-    if is_list(left) and is_list(right):
-        return len(left) == len(right) and all(map(same_json, left, right))
-    return bool(left == right)

@@ -21,6 +21,7 @@ from entrepot.errors import (
 )
 from entrepot.exchange import DEFAULT_TIMEOUT
 from entrepot.lifecycle import Resource
+from entrepot.memory.questions import Question
 from entrepot.messages import Message, Role, check_batch, decode_message, encode_message, json_fault
 from entrepot.metadata import ill_formed, in_utc, name_fault
 from entrepot.steps import ask, tell, work
@@ -49,26 +50,6 @@ class FoundMessage(NamedTuple):
 
     conversation_id: str
     message: Message
-
-
-class Question(NamedTuple):
-    """What `search` asks, checked: all that is given must hold (M10).
-
-    Attributes:
-        text: Stands in the message's text, letter by letter and in this case.
-        role: Who speaks.
-        since: Created at this instant or later.
-        until: Created before this instant.
-        metadata: Top-level keys of the message's metadata, and the values that they have; equal as JSON.
-        limit: Most messages.
-    """
-
-    text: str | None
-    role: Role | None
-    since: datetime | None
-    until: datetime | None
-    metadata: Mapping[str, Any]
-    limit: int
 
 
 class ChatMemoryRepository(Resource):

@@ -25,8 +25,8 @@ from entrepot.errors import (
     RequestError,
 )
 from entrepot.exchange import DEFAULT_TIMEOUT, remaining
-from entrepot.memory.in_memory import answers
-from entrepot.memory.repository import ChatMemoryRepository, Entry, Question
+from entrepot.memory.questions import Question, answers
+from entrepot.memory.repository import ChatMemoryRepository, Entry
 from entrepot.messages import decode_message
 from entrepot.records import Page
 from entrepot.steps import tell

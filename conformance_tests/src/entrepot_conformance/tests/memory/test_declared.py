@@ -10,7 +10,7 @@ import pytest
 from entrepot import UserMessage
 from entrepot.errors import UnsupportedError
 from entrepot.exchange import deadline
-from entrepot.memory.repository import Question
+from entrepot.memory.questions import Question
 
 if TYPE_CHECKING:
     from entrepot_conformance.endpoints import Memories
