@@ -237,3 +237,35 @@ def test_a_store_that_does_not_open_is_closed() -> None:
     with pytest.raises(UnreachableError):
         Closed().connect()
     assert Closed.released == 1
+
+
+class Clinging(SimpleVectorStore):
+    """A store whose driver fails at closing."""
+
+    def _close(self) -> None:
+        super()._close()
+        raise RuntimeError("the driver's own words, with a s3cret")
+
+
+async def test_a_driver_that_fails_at_closing_does_not_escape_bare() -> None:
+    # E1, E5
+    with pytest.raises(BackendError, match="RuntimeError") as caught:
+        Clinging().close()
+    assert isinstance(caught.value.__cause__, RuntimeError)
+    assert "s3cret" not in str(caught.value)
+    with pytest.raises(BackendError):
+        await Clinging().aclose()
+    store = Clinging()
+    with pytest.raises(BackendError):
+        store.close()
+    store.close()  # and a second time is fine
+
+
+async def test_closing_hides_no_error_of_the_body() -> None:
+    # E1
+    with pytest.raises(ZeroDivisionError) as caught, Clinging():
+        raise ZeroDivisionError
+    assert any("closing failed" in note for note in caught.value.__notes__)
+    with pytest.raises(ZeroDivisionError):
+        async with Clinging():
+            raise ZeroDivisionError

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn, Self, TypeVar
 
 from entrepot.capabilities import Capabilities
-from entrepot.errors import ClosedError, ForkError
-from entrepot.exchange import DEFAULT_TIMEOUT
+from entrepot.errors import ClosedError, EntrepotError, ForkError
+from entrepot.exchange import DEFAULT_TIMEOUT, foreign
 from entrepot.observation import observed
 from entrepot.search import check_timeout
 from entrepot.steps import arun, ask, run
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from types import TracebackType
 
     from entrepot.steps import Steps
@@ -101,8 +103,9 @@ class Resource(ABC):
         """
         try:
             self._run("open", ask(self._open, self._aopen))
-        except BaseException:
-            self.close()
+        except BaseException as error:
+            with _beside(error):
+                self.close()
             raise
         return self
 
@@ -110,8 +113,9 @@ class Resource(ABC):
         """As `connect`."""
         try:
             await self._arun("open", ask(self._open, self._aopen))
-        except BaseException:
-            await self.aclose()
+        except BaseException as error:
+            with _beside(error):
+                await self.aclose()
             raise
         return self
 
@@ -123,16 +127,22 @@ class Resource(ABC):
         return None
 
     def close(self) -> None:
-        """Close it; a client that was given to it stays open. Closing twice is fine (E5)."""
+        """Close it; a client that was given to it stays open. Closing twice is fine (E5).
+
+        Raises:
+            BackendError: The driver failed at it; what could be released is released.
+        """
         if not self._closed:
             self._closed = True
-            self._close()
+            with _named():
+                self._close()
 
     async def aclose(self) -> None:
         """As `close`."""
         if not self._closed:
             self._closed = True
-            await self._aclose()
+            with _named():
+                await self._aclose()
 
     def __enter__(self) -> Self:
         """Return the object itself."""
@@ -142,7 +152,8 @@ class Resource(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close it."""
-        self.close()
+        with _beside(error):
+            self.close()
 
     async def __aenter__(self) -> Self:
         """Return the object itself."""
@@ -152,7 +163,8 @@ class Resource(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close it."""
-        await self.aclose()
+        with _beside(error):
+            await self.aclose()
 
     def __reduce__(self) -> NoReturn:
         """Refuse pickling: a connection cannot follow (E5)."""
@@ -163,3 +175,25 @@ class Resource(ABC):
         """Show the backend and what is worked on, never a secret."""
         state = " closed" if self._closed else ""
         return " ".join(f"<{type(self).__name__} {self.backend} {self._target}".split()) + f"{state}>"
+
+
+@contextmanager
+def _named() -> Generator[None]:
+    """Turn what a driver raises at closing into an error of the library (E1)."""
+    try:
+        yield
+    except EntrepotError:
+        raise
+    except Exception as error:
+        raise foreign(error, "not_done") from error
+
+
+@contextmanager
+def _beside(error: BaseException | None) -> Generator[None]:
+    """Let an error of the body through, whatever closing says to it."""
+    try:
+        yield
+    except EntrepotError as failed:
+        if error is None:
+            raise
+        error.add_note(f"closing failed as well: {failed}")

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-
 class _Conversation:
     __slots__ = ("entries", "expires", "places")
 

@@ -8,7 +8,7 @@ import binascii
 import logging
 import random
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +22,7 @@ from entrepot.errors import (
     CorruptDataError,
     DriverNotFoundError,
     EntrepotError,
+    OperationTimeoutError,
     RequestError,
 )
 from entrepot.exchange import DEFAULT_TIMEOUT, remaining
@@ -140,8 +141,17 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
         return connection.execute(schema.read_layout).scalar()
 
     def _close(self) -> None:
-        if self._owned:
-            self._engine.dispose()
+        if not self._owned:
+            return
+        # What is under way ends first: where there is one connection, it is that one.
+        with suppress(OperationTimeoutError), self._dialect.turn(self.timeout, writing=True):
+            pass
+        self._engine.dispose()
+
+    def _connected(self) -> Connection:
+        """Return a connection, unless all was closed while the turn was waited for (E5)."""
+        self._check_usable()
+        return self._engine.connect()
 
     @contextmanager
     def _session(self, *, writing: bool = False) -> Generator[Connection]:
@@ -149,7 +159,7 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
         with (
             self._dialect.turn(remaining(self.timeout), writing=writing),
             translated(self._dialect, self._where),
-            self._engine.connect() as connection,
+            self._connected() as connection,
         ):
             self._dialect.arm(connection, remaining(self.timeout))
             try:

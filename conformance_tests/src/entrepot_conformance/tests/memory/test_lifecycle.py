@@ -7,13 +7,15 @@ import contextlib
 import os
 import pickle
 import random
+import threading
+import time
 import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from entrepot import ClosedError, EntrepotError, ForkError, UnknownOptionError
+from entrepot import ClosedError, EntrepotError, ForkError, UnknownOptionError, UserMessage
 from entrepot_conformance.tests.memory.messages import at_once, batch, exchange, ids
 from entrepot_conformance.tests.ticking import LONGEST_GAP, least_gaps, longest_gap
 
@@ -285,3 +287,34 @@ def test_a_timeout_is_a_positive_number(memories: Memories, timeout: Any) -> Non
     # E4
     with pytest.raises(ValueError, match="timeout"):
         memories(timeout=timeout)
+
+
+def test_closing_while_others_append_ends_in_answers_or_closed_errors(memories: Memories) -> None:
+    # E5, M3: what returned is stored, and what did not is told
+    memory = memories()
+    started = threading.Barrier(4)
+    stored: list[list[str]] = [[], [], []]
+
+    def write(writer: int) -> None:
+        started.wait()
+        try:
+            while True:
+                message = UserMessage(f"{writer}")
+                memory.append(str(writer), [message])
+                stored[writer].append(message.id)
+        except ClosedError:
+            return
+
+    def close() -> None:
+        started.wait()
+        while sum(map(len, stored)) < 10:
+            time.sleep(0)
+        memory.close()
+
+    at_once(*(partial(write, writer) for writer in range(3)), close)
+    if memories.spec.shared and memories.spec.durable:
+        again = memories()
+        for writer in range(3):
+            kept = ids(again.messages(str(writer)))
+            assert kept[: len(stored[writer])] == stored[writer]
+            assert len(kept) <= len(stored[writer]) + 1  # one may have been under way

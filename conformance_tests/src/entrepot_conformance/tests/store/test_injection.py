@@ -86,6 +86,19 @@ def test_texts_of_filters_are_parsed_or_refused(stores: Stores) -> None:
     assert [(found.id, found.metadata) for found in store.scan()] == [("1", {"k": "v"})]
 
 
+def test_names_of_collections_that_differ_are_different_collections(stores: Stores) -> None:
+    # D5, F10: nothing is folded, trimmed, composed or cut
+    names = ("books", "Books", "books ", "bo oks", "books.", "caf\u00e9", "cafe\u0301", "b" * 70, "b" * 71)
+    made: dict[str, str] = {}
+    for name in names:
+        with suppress(ConfigurationError):  # a name that the engine cannot have is refused
+            stores(beside=name).add([Document(name, id="1", vector=[1.0, 0.0])])
+            made[name] = name
+    assert len(made) >= 2
+    for name in made:
+        assert [found.text for found in stores(beside=name).scan()] == [name]
+
+
 def test_names_of_collections_are_names_or_refused(stores: Stores) -> None:
     # F10, D5
     canary = stores(beside="canary")

@@ -6,6 +6,7 @@ import asyncio
 import os
 import pickle
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -257,3 +258,31 @@ def test_random_writes_against_a_plain_model(stores: Stores, rng: np.random.Gene
         if step % 10 == 0:
             assert {document.id: document.metadata for document in store.scan(batch_size=7)} == model
             assert store.count("group <= 1") == sum(value["group"] <= 1 for value in model.values())
+
+
+def test_closing_while_others_search_ends_in_answers_or_closed_errors(stores: Stores) -> None:
+    # E5, E1: whatever is under way is finished or told, and never by a driver's exception
+    store = stores(metric="euclidean")
+    store.add([Document(str(n), id=str(n), metadata={"n": n}, vector=[1.0, n]) for n in range(50)])
+    started = threading.Barrier(4)
+    answered: list[int] = []
+
+    def read() -> None:
+        started.wait()
+        try:
+            while True:
+                hits = store.similarity_search(SearchRequest(vector=[1.0, 7.0], top_k=3, filter="n < 40"))
+                assert [hit.id for hit in hits] == ["7", "6", "8"]
+                answered.append(store.count("n >= 0"))
+        except ClosedError:
+            return
+
+    def close() -> None:
+        started.wait()
+        while len(answered) < 5:
+            time.sleep(0)
+        store.close()
+
+    at_once(read, read, read, close)
+    assert set(answered) == {50}
+    assert store.is_closed
