@@ -7,8 +7,10 @@ from typing import ClassVar
 
 # memory: begin
 from entrepot.opening import ChatMemoryConfig, VectorStoreConfig
+
 # memory: else
 from entrepot.opening import VectorStoreConfig
+
 # memory: end
 from entrepot.urls import StoreURL
 

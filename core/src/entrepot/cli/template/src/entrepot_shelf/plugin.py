@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from entrepot.capabilities import Capabilities
+
 # memory: begin
 from entrepot.plugins import ChatMemorySpec, FilterConverterSpec, VectorStoreSpec, hookimpl
+
 # memory: else
 from entrepot.plugins import FilterConverterSpec, VectorStoreSpec, hookimpl
 # memory: end
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
     from entrepot_conformance.targets import TargetSpec
 
 # REPLACE: say what your engine does. What is declined is refused by the core before anything is sent; the
-# suite checks that what is declared works, and that what works is declared.
+# suite checks that what is declared works, and that what works is declared. Limits not given are the least
+# ones of D8; None means that only memory bounds them.
 CAPABILITIES = Capabilities(exact=True, conditional_write="atomic", pushdown="partial")
 # memory: begin
 MEMORY_CAPABILITIES = Capabilities(ttl=True, memory_search=False)

@@ -7,6 +7,7 @@ thread. REPLACE: where the driver has an async client, override the twins, and s
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from entrepot import VectorStore
 from entrepot.capabilities import Capabilities, Metric
 from entrepot.drafts import check_sizes
-from entrepot.errors import CollectionMismatchError, DuplicateIdError
+from entrepot.errors import ClosedError, CollectionMismatchError, DuplicateIdError
 from entrepot.filters import Normal
 from entrepot.guards import changed, changed_inside, refuse_outside
 from entrepot.metadata import decode_metadata, encode_metadata
@@ -59,13 +60,14 @@ class ShelfVectorStore(VectorStore):
         self._where = f"{host}:{port}"
         self._address = (host, port, password_of(password))
         self._server: Server | None = None
+        self._connecting = threading.Lock()
 
     # --- the connection -------------------------------------------------------------------------------
 
     def _open(self) -> None:
         """Connect now, so that a wrong address or password shows at once."""
-        with translated(self._where, self.collection):
-            self._server = Server.at(*self._address)
+        with self._driver():
+            pass
 
     def _close(self) -> None:
         self._server = None  # REPLACE: close the driver's client
@@ -74,9 +76,14 @@ class ShelfVectorStore(VectorStore):
     def _driver(self) -> Iterator[Server]:
         # REPLACE: hand `entrepot.exchange.remaining(default)` to the driver's timeouts.
         with translated(self._where, self.collection):
-            if self._server is None:
-                self._server = Server.at(*self._address)
-            yield self._server
+            with self._connecting:  # several threads may be the first
+                if self.is_closed:
+                    msg = f"the connection to {self._where} is closed"
+                    raise ClosedError(msg)
+                if self._server is None:
+                    self._server = Server.at(*self._address)
+                server = self._server
+            yield server
 
     # --- collections (D5) -----------------------------------------------------------------------------
 
