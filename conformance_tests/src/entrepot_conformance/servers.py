@@ -11,6 +11,7 @@ A server that was started is removed again, whatever happens to the tests (`entr
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import shutil
@@ -18,6 +19,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -252,18 +254,28 @@ def _new_container(image: str) -> Any:
         raise ServerAbsentError(msg) from error
     # Ryuk is one more image, and the keeper removes what it started.
     testcontainers_config.ryuk_disabled = True
+    engine: Any = None
+    reason = ""
     try:
         engine = cast("Any", docker).from_env()
-        try:
-            engine.images.get(image)
-        except ImageNotFound:
-            engine.images.pull(*image.rpartition(":")[::2])
-        finally:
-            engine.close()
-    except APIError as error:
-        raise ServerAbsentError(f"the image {image} cannot be had: {error.explanation or error}") from error
     except DockerException as error:
-        raise ServerAbsentError(f"no Docker engine answers: {error}") from error
+        reason = f"no Docker engine answers: {error}"
+    if engine is None:
+        # The client that could not be made leaves its socket open: let it go here, without a warning elsewhere.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
+        raise ServerAbsentError(reason)
+    try:
+        engine.images.get(image)
+    except ImageNotFound:
+        try:
+            engine.images.pull(*image.rpartition(":")[::2])
+        except APIError as error:
+            msg = f"the image {image} cannot be had: {error.explanation or error}"
+            raise ServerAbsentError(msg) from error
+    finally:
+        engine.close()
     return DockerContainer(image)
 
 

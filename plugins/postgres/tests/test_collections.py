@@ -13,7 +13,9 @@ from psycopg import sql
 import entrepot as ep
 from entrepot import Document
 from entrepot.errors import CollectionMismatchError, CollectionNotFoundError, EntrepotError
-from entrepot_postgres.names import relation_of
+from entrepot_postgres.catalog import describe
+from entrepot_postgres.memory_tables import is_ready
+from entrepot_postgres.names import memory_names_of, names_of, relation_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -240,3 +242,40 @@ def test_odd_names_of_schemas_are_names(make: Make, admin: Admin, schema: str) -
         assert store.stats().details["index"] == "hnsw"
     finally:
         admin.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(name)))
+
+
+def played(script: Any, answers: list[Any]) -> Any:
+    """Carry out a script on answers that are given, all of which it must ask for."""
+    next(script)
+    for answer in answers[:-1]:
+        script.send(answer)
+    with pytest.raises(StopIteration) as end:
+        script.send(answers[-1])
+    return end.value.value
+
+
+ROW = (1, "cosine", 2, None, "hnsw", 77)
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ([[(True, None)], [ROW]], [[(True, 5)], [ROW]]),  # made between the two looks
+        ([[(True, 5)], []], [[(True, None)], []]),  # dropped between them
+        ([[(True, 5)], []], [[(True, 6)], [ROW]]),  # dropped and made anew
+        ([[(False, 5)]], [[(True, 5)], [ROW]]),
+    ],
+)
+def test_a_collection_in_the_making_is_looked_at_again(first: Any, then: Any) -> None:
+    # D5, E2: a moment between two statements is no fault of the tables
+    place = played(describe(names_of("s", "c"), "s", "c"), [*first, [(None,)], *then])
+    table = then[0][0][1]
+    assert (None if place is None else place.table) == table
+
+
+def test_a_memory_in_the_making_is_looked_at_again() -> None:
+    # E2
+    names = memory_names_of("s", "c")
+    first: list[Any] = [[("UTF8", True, False, False)], [(1,)]]
+    then: list[Any] = [[("UTF8", True, True, True)], [(1,)]]
+    assert played(is_ready(names, "c"), [*first, [(None,)], *then]) is True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from plugins.postgres.tests import layouts
 from plugins.postgres.tests.servers import target
 from psycopg import sql
+from psycopg_pool import ConnectionPool
 
 import entrepot as ep
 from entrepot import Document, F, SearchRequest
@@ -363,3 +365,86 @@ def test_kinds_of_ids(mapped: Any, admin: Admin, schema: str, kind: str) -> None
     assert [document.id for document in store.get(asked)] == names
     hits = store.similarity_search(SearchRequest(vector=[1.0, 2.0], top_k=3))
     assert [hit.id for hit in hits] == sorted(names)
+
+
+def test_ids_that_are_not_unique_are_refused(mapped: Any, admin: Admin, schema: str) -> None:
+    # D1, D7: neither left out at the end of a page nor given twice
+    layouts.run(admin, schema, "CREATE TABLE {s}.t (id text, embedding vector(2))")
+    layouts.run(admin, schema, "INSERT INTO {s}.t SELECT n::text, '[1,2]' FROM generate_series(1, 6) AS n")
+    store = mapped(layouts.Layout("t", {}))
+    assert len(list(store.scan(batch_size=2))) == 6
+    layouts.run(admin, schema, "INSERT INTO {s}.t VALUES ('2', '[2,1]')")
+    for size in (1, 2, 3, 100):
+        with pytest.raises(CollectionMismatchError, match="not unique"):
+            list(store.scan(batch_size=size))
+    with pytest.raises(CollectionMismatchError, match="not unique"):
+        store.get(["1", "2"])
+    with pytest.raises(CollectionMismatchError, match="not unique"):
+        store.similarity_search(SearchRequest(vector=[1.0, 2.0], top_k=10))
+    assert [document.id for document in store.get(["1"])] == ["1"]
+
+
+def test_the_least_and_greatest_ids(mapped: Any, admin: Admin, schema: str) -> None:
+    # D7
+    layouts.run(admin, schema, "CREATE TABLE {s}.t (id bigint PRIMARY KEY, embedding vector(2))")
+    names = [str(-(2**63)), str(1 - 2**63), "0", str(2**63 - 1)]
+    for name in names:
+        layouts.run(admin, schema, f"INSERT INTO {{s}}.t VALUES ({name}, '[1,2]')")
+    store = mapped(layouts.Layout("t", {}))
+    assert [document.id for document in store.scan(batch_size=1)] == names
+    assert [document.id for document in store.get([*names, str(2**63), str(-(2**63) - 1)])] == names
+
+
+def test_dot_refuses_vectors_whose_scores_would_be_none(mapped: Any, admin: Admin, schema: str) -> None:
+    # S2, D9: a score is in [0, 1]
+    layouts.run(admin, schema, "CREATE TABLE {s}.t (id text PRIMARY KEY, embedding vector(2))")
+    layouts.run(admin, schema, "INSERT INTO {s}.t VALUES ('a', '[1,0]'), ('b', '[0,1]')")
+    store = mapped(layouts.Layout("t", {}), metric="dot")
+    assert [hit.score for hit in store.similarity_search(SearchRequest(vector=[1.0, 0.0]))] == [1.0, 0.5]
+    layouts.run(admin, schema, "INSERT INTO {s}.t VALUES ('c', '[3,0]')")
+    with pytest.raises(CollectionMismatchError, match="norm"):
+        store.similarity_search(SearchRequest(vector=[1.0, 0.0]))
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Pacific/Kiritimati"])
+def test_times_at_the_ends_in_any_zone(server: str, admin: Admin, schema: str, zone: str) -> None:
+    # D3, D4: years 1 and 9999 are read whatever the connection's zone is
+    layouts.run(
+        admin,
+        schema,
+        "CREATE TABLE {s}.t (id text PRIMARY KEY, embedding vector(2), at timestamptz, many timestamptz[])",
+    )
+    layouts.run(
+        admin,
+        schema,
+        "INSERT INTO {s}.t SELECT t, '[1,2]', t::timestamptz, ARRAY[t::timestamptz]"
+        " FROM unnest(ARRAY['0001-01-01 00:00:00+00', '9999-12-31 23:59:59.999999+00']) AS t",
+    )
+    options = target(server)
+    options["dbname"] = options.pop("database", None)
+    with ConnectionPool(kwargs={**options, "options": f"-c TimeZone={zone}"}, min_size=1) as pool:
+        store = MappedPostgresVectorStore(
+            mapping={"columns": ["at", "many"]}, collection="t", schema=schema, client=pool
+        ).connect()
+        first, last = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
+        assert [document.metadata for document in store.scan()] == [
+            {"at": first, "many": [first]},
+            {"at": last, "many": [last]},
+        ]
+        assert store.count(F.at == first) == store.count(F.many >= last) == 1
+        with pool.connection() as connection:
+            row = connection.execute("SHOW TimeZone").fetchone()
+            assert row == (zone,)
+        store.close()
+
+
+@pytest.mark.parametrize("name", ["", "x" * 513])
+def test_ids_that_no_document_can_have_are_refused(mapped: Any, admin: Admin, schema: str, name: str) -> None:
+    # D1
+    layouts.run(admin, schema, "CREATE TABLE {s}.t (id text PRIMARY KEY, embedding vector(2))")
+    layouts.run(admin, schema, f"INSERT INTO {{s}}.t VALUES ('a', '[1,2]'), ('{name}', '[1,2]')")
+    store = mapped(layouts.Layout("t", {}))
+    for size in (1, 2):
+        with pytest.raises(CollectionMismatchError, match="an id of the table"):
+            list(store.scan(batch_size=size))
+    assert [document.id for document in store.get(["a"])] == ["a"]

@@ -22,6 +22,7 @@ import entrepot as ep
 from entrepot import Document, SearchRequest
 from entrepot.errors import (
     AuthenticationError,
+    BackendError,
     BatchError,
     ClosedError,
     ConfigurationError,
@@ -395,3 +396,45 @@ def test_the_plugin_is_listed_without_its_driver() -> None:
         "assert 'psycopg' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("factory", [psycopg.ClientCursor, psycopg.RawCursor, psycopg.ServerCursor])
+def test_pools_may_have_any_kind_of_cursor(server: str, schema: str, factory: Any) -> None:
+    # E5
+    with ConnectionPool(kwargs={**pooled(server), "cursor_factory": factory}, min_size=1) as pool:
+        store = ep.open_vector_store(f"postgres:///c?schema={schema}&dimension=2", client=pool)
+        store.add([one("a")])
+        assert [document.id for document in store.scan()] == ["a"]
+        memory = ep.open_chat_memory("postgres:///chat", client=pool, schema=schema)
+        memory.append("c", [ep.UserMessage("x")])
+        assert len(memory.search(text="x")) == 1
+
+
+@pytest.mark.parametrize("encoding", ["latin1", "sql_ascii"])
+def test_pools_may_have_any_encoding(server: str, schema: str, encoding: str) -> None:
+    # D4, E5: and keep it
+    with ConnectionPool(
+        kwargs={**pooled(server), "client_encoding": encoding}, min_size=1, max_size=1
+    ) as pool:
+        store = ep.open_vector_store(f"postgres:///c?schema={schema}&dimension=2", client=pool)
+        store.add([Document("ю😀", id="ю😀", metadata={"ю😀": "ю😀"}, vector=[1.0, 2.0])])
+        (document,) = store.scan(ep.F["ю😀"] == "ю😀")
+        assert (document.id, document.text, document.metadata) == ("ю😀", "ю😀", {"ю😀": "ю😀"})
+        memory = ep.open_chat_memory("postgres:///chat", client=pool, schema=schema)
+        memory.append("ю😀", [ep.UserMessage("ю😀")])
+        assert [hit.message.text for hit in memory.search(text="ю😀")] == ["ю😀"]
+        with pool.connection() as connection:
+            row = connection.execute("SHOW client_encoding").fetchone()
+            assert row is not None
+            assert str(row[0] if isinstance(row[0], str) else row[0].decode()).lower() == encoding
+
+
+def test_a_search_path_without_the_type_is_told(server: str, schema: str) -> None:
+    # E2
+    with ConnectionPool(
+        kwargs={**pooled(server), "options": "-c search_path=pg_catalog"}, min_size=1
+    ) as pool:
+        ep.open_vector_store(f"{server}/c?schema={schema}&dimension=2").create_collection()
+        store = ep.open_vector_store(f"postgres:///d?schema={schema}&dimension=2", client=pool)
+        with pytest.raises(BackendError, match="search path"):
+            store.create_collection()

@@ -11,6 +11,7 @@ from entrepot import open_chat_memory, open_vector_store
 from entrepot.errors import ConfigurationError, UnknownOptionError, UnreachableError
 from entrepot.urls import parse_url
 from entrepot_redis import RedisChatMemoryRepository, RedisConfig, RedisMemoryConfig, RedisVectorStore
+from entrepot_redis.sessions import Address
 
 SECRET = "hunter2"
 
@@ -45,6 +46,8 @@ def test_a_path_that_may_be_a_database_is_refused(path: str) -> None:
 
 def test_a_password_never_shows() -> None:
     # E2
+    address = Address("localhost", 6379, 0, "me", SECRET, 3, None)
+    assert SECRET not in repr(address) + str([address])
     for config in (RedisConfig(password=SECRET), RedisMemoryConfig(password=SECRET)):
         for text in (repr(config), str(config), str(config.__rich_repr__())):
             assert SECRET not in text

@@ -140,6 +140,6 @@ def test_conversations_and_messages(make_memory: MakeMemory, admin: Any, namespa
     for name in NAMES:
         memory.delete(name)
     left = {key for key in admin.keys("*") if key.startswith(f"{namespace}/".encode())}
-    assert left == {f"{namespace}/generation".encode()}
+    assert left == {f"{namespace}/{key}".encode() for key in ("generation", "heads")}
     assert snapshot(admin, f"{namespace}-neighbour") == before
     neighbour.delete("c")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from entrepot import AssistantMessage, SystemMessage, UserMessage
-from entrepot.errors import ConfigurationError, UnsupportedError
+from entrepot.errors import ConfigurationError, CorruptDataError, UnsupportedError
 
 if TYPE_CHECKING:
     from plugins.redis.tests.servers import MakeMemory
@@ -30,7 +30,8 @@ def test_what_lies_in_the_server(make_memory: MakeMemory, admin: Any, namespace:
     assert 90_000 < admin.pttl(f"{namespace}/log/c") <= 100_000
     assert admin.pexpiretime(f"{namespace}/log/c") == admin.pexpiretime(f"{namespace}/ids/c")
     memory.delete("c")
-    assert keys_of(admin, namespace) == {b"generation"}
+    assert keys_of(admin, namespace) == {b"generation", b"heads"}
+    assert admin.hgetall(f"{namespace}/heads") == {b"index": b"1"}
 
 
 def test_questions_ignore_what_expired_and_the_sweep_removes_it(
@@ -133,7 +134,6 @@ def test_questions_can_be_left_out(make_memory: MakeMemory, admin: Any, namespac
     assert not any(key.startswith(b"said/") for key in keys_of(admin, namespace))
     with pytest.raises(UnsupportedError):
         memory.search(text="u")
-    assert make_memory().search(text="u") == []
 
 
 def test_another_database_has_no_questions(make_memory: MakeMemory, namespace: str) -> None:
@@ -180,3 +180,64 @@ def test_both_protocols_and_colours(make_memory: MakeMemory, protocol: int) -> N
 
     asyncio.run(work())
     assert memory.messages("c") == []
+
+
+def test_what_a_memory_without_questions_wrote_is_found_by_one_with(
+    make_memory: MakeMemory, admin: Any, namespace: str
+) -> None:
+    # M10: never a silent drop
+    without, answering = make_memory(questions=False), make_memory()
+    without.append("a", [UserMessage(f"old {n}", id=f"{n}", metadata={"n": n}) for n in range(3)])
+    without.append("b", [UserMessage("old", id="b")])
+    assert [hit.message.text for hit in answering.search(text="old", role="user", metadata={"n": 1})] == [
+        "old 1"
+    ]
+    answering.append("a", [UserMessage("new, not old", id="new")])
+    without.append("a", [UserMessage("newest, old", id="newest")])
+    answering.append("c", [UserMessage("other", id="c")])
+    found = [hit.message.id for hit in answering.search(text="old")]
+    assert found == ["newest", "new", "b", "2", "1", "0"]
+    assert [hit.message.id for hit in answering.search(text="old", limit=2)] == ["newest", "new"]
+    assert [hit.message.id for hit in answering.search(text="other")] == ["c"]
+    answering.replace("a", [UserMessage("old again", id="again")])
+    without.delete("b")
+    assert admin.smembers(f"{namespace}/unsaid") == set()
+    assert [hit.message.id for hit in answering.search(text="old")] == ["again"]
+
+
+def test_the_sweep_forgets_what_was_not_indexed(make_memory: MakeMemory, admin: Any, namespace: str) -> None:
+    # M8, M10
+    brief = make_memory(questions=False, ttl=0.1)
+    brief.append("c", [UserMessage("u", id="1")])
+    assert admin.scard(f"{namespace}/unsaid") == 1
+    end = time.monotonic() + 10
+    while not brief.remove_expired():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert admin.exists(f"{namespace}/unsaid") == 0
+
+
+async def test_an_index_that_is_gone_is_told(make_memory: MakeMemory, admin: Any, namespace: str) -> None:
+    # M10: not "no message answers"
+    memory = make_memory()
+    memory.append("c", [UserMessage("u", id="1")])
+    admin.execute_command("FT.DROPINDEX", f"{namespace}/said")
+    for _ in range(2):
+        with pytest.raises(CorruptDataError, match="index"):
+            memory.search(text="u")
+        with pytest.raises(CorruptDataError, match="index"):
+            await memory.asearch(text="u")
+        memory.append("d", [UserMessage("u", id="1")])
+    assert [message.id for message in memory.messages("c")] == ["1"]
+
+
+@pytest.mark.parametrize("ttl", [1e11, 1e17, 1e300, 1.7e308])
+def test_expiries_beyond_the_calendar(make_memory: MakeMemory, ttl: float) -> None:
+    # M8: any positive number is one
+    memory = make_memory(ttl=ttl)
+    memory.append("c", [UserMessage("u", id="1")])
+    memory.append("c", [UserMessage("v", id="2")])
+    memory.truncate("c", after="1")
+    assert [message.id for message in make_memory().messages("c")] == ["1"]
+    assert memory.remove_expired() == 0
+    assert memory.conversation_ids().items == ["c"]

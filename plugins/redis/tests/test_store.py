@@ -349,3 +349,33 @@ def test_deleting_many_by_filter_is_complete(make: Make) -> None:
     assert found(store, None) == {str(n) for n in range(1200)}
     store.delete_all()
     assert store.count() == 0
+
+
+def test_a_view_updates_more_than_a_script_can_hand_on_at_once(make: Make) -> None:
+    # D10, T2: in one step; Lua hands on some 8,000 values
+    store = make(metric="euclidean")
+    store.add([Document(None, id=f"{n}", metadata={"g": "a"}, vector=[1.0, 1.0]) for n in range(8100)])
+    assert len(store.where(F.g == "a").update([f"{n}" for n in range(8100)], set={"z": 1})) == 8100
+    assert store.count(F.z == 1) == 8100
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw"])
+def test_a_server_that_lost_its_data_gives_no_generation_twice(
+    make: Make, admin: Any, namespace: str, kind: str
+) -> None:
+    # D5, F9, S2: a store that knows the collection of before takes no column or metric of it for the new one's
+    old = make(metric="euclidean", index=kind)
+    old.add([Document(None, id="a", metadata={"n": 1, "m": 9}, vector=[1.0, 1.0])])
+    assert old.count(F.n < 5) == 1
+    for index in admin.execute_command("FT._LIST"):
+        if index.startswith(f"{namespace}:".encode()):
+            admin.execute_command("FT.DROPINDEX", index)
+    for key in admin.keys(f"{namespace}:*"):
+        admin.delete(key)
+    make(metric="euclidean", index=kind).add(
+        [Document(None, id="a", metadata={"m": 1, "n": 9}, vector=[1.0, 1.0])]
+    )
+    with pytest.raises(CollectionMismatchError, match="anew"):
+        old.count(F.n < 5)
+    assert old.count(F.n < 5) == 0
+    assert old.count(F.m < 5) == 1

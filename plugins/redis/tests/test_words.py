@@ -6,9 +6,11 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from entrepot import Document
-from entrepot_redis.words import odd_words, words_of
+from entrepot_redis.words import odd_words, spaced, unspaced, words_of
 
 if TYPE_CHECKING:
     from plugins.redis.tests.servers import Make
@@ -26,6 +28,16 @@ def test_only_what_the_engine_would_cut_otherwise_is_kept_twice() -> None:
     assert odd_words("say \u201chello there\u201d now") == "hello there"
     assert odd_words("a/b c\\d e|f") == "a b c d e f"
     assert odd_words("a\u00a0b") == "a b"
+
+
+@given(
+    st.text(
+        alphabet=st.one_of(st.sampled_from("a \\\n\r\t\x01\x7f,"), st.characters(codec="utf-8")), max_size=30
+    )
+)
+def test_stored_texts_are_read_as_they_were(text: str) -> None:
+    # D4
+    assert unspaced(spaced(text)) == text
 
 
 def test_a_long_text_without_spaces_takes_no_time() -> None:
@@ -90,3 +102,30 @@ def test_very_long_words_are_told_apart(make: Make) -> None:
     store = make()
     store.add([Document("x" * 5000 + end, id=end, vector=[1.0, 1.0]) for end in ("a", "b")])
     assert [hit.id for hit in store.similarity_search("x" * 5000 + "b", mode="fulltext")] == ["b"]
+
+
+def test_no_sign_hides_a_word_or_makes_one_of_two(make: Make) -> None:
+    # S9: also behind a backslash, which the engine takes for an escape; and D4
+    store = make(metric="euclidean")
+    between = [
+        *SIGNS,
+        *(f"\\{sign}" for sign in SIGNS),
+        *(f"{sign}\\" for sign in SIGNS),
+        *(f"{sign} " for sign in SIGNS),
+    ]
+    texts = {f"{n}": f"set{sign}up" for n, sign in enumerate(between)}
+    store.add([Document(text, id=name, vector=[1.0, 1.0]) for name, text in texts.items()])
+    store.add([Document("setup", id="one", vector=[1.0, 1.0])])
+    everything = len(texts) + 1
+    for word, expected in (("set", set(texts)), ("up", set(texts)), ("setup", {"one"})):
+        hits = store.similarity_search(word, mode="fulltext", top_k=everything)
+        assert {hit.id for hit in hits} == expected
+    assert {document.id: document.text for document in store.scan()} == {**texts, "one": "setup"}
+
+
+def test_a_letter_that_is_two_signs_in_lower_case(make: Make) -> None:
+    # S9: "\u0130" is an i and a dot above it, which is no letter
+    store = make(metric="euclidean")
+    store.add([Document("set\u0130up", id="a", vector=[1.0, 1.0])])
+    for word, count in (("seti", 1), ("up", 1), ("SET\u0130UP", 1), ("set", 0), ("setup", 0), ("setiup", 0)):
+        assert len(store.similarity_search(word, mode="fulltext")) == count, word

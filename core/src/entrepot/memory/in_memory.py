@@ -140,7 +140,8 @@ class InMemoryChatMemoryRepository(ChatMemoryRepository):
             for place, entry in enumerate(entries)
             if answers(question, decode_message(entry.json))  # the caller's own object may have changed
         ]
-        found.sort(key=lambda hit: (-hit[0].timestamp(), hit[1], -hit[2]))
+        found.sort(key=lambda hit: (hit[1], -hit[2]))
+        found.sort(key=lambda hit: hit[0], reverse=True)  # stable; a float of it would lose microseconds
         return [(name, text) for _, name, _, text in found[: question.limit]]
 
     def _close(self) -> None:

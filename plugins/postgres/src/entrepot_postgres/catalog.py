@@ -27,6 +27,8 @@ _LEAST_PGVECTOR: Final = (0, 8)
 """The first version whose index scans go on until enough rows pass a filter."""
 LOCK: Final = 0x656E_7472_6570_6F74
 """The advisory lock of this library: its name in ASCII."""
+LOOKS: Final = 5
+"""How often tables and the registry are looked at anew while they contradict each other."""
 
 _OPERATOR_CLASSES: Final = {
     Metric.COSINE: "ip_ops",  # vectors are stored with norm 1 (D9)
@@ -96,20 +98,36 @@ def _registered(names: Names) -> Script[tuple[bool, int | None]]:
     return registry, table
 
 
+def until_settled() -> Statement:
+    """Return the statement that waits for whoever makes or drops tables of this library."""
+    return Statement(sql.SQL("SELECT pg_advisory_xact_lock_shared(%s::bigint)"), (LOCK,))
+
+
+def _looked_up(names: Names, collection: str) -> Script[tuple[int | None, Rows]]:
+    """Return the number of a collection's table, and its row of the registry; each may be missing."""
+    registry, table = yield from _registered(names)
+    if not registry:
+        return table, []
+    query = sql.SQL(
+        "SELECT layout, metric, dimension, model, index,"
+        " to_regtype('vector')::oid::bigint FROM {} WHERE name = %s"
+    ).format(names.registry)
+    return table, (yield Statement(query, (collection,)))
+
+
 def describe(names: Names, schema: str, collection: str) -> Script[Place | None]:
     """Return a collection, or None if there is none.
 
     Raises:
         CollectionMismatchError: A table of its name is not this library's, or its layout is newer.
     """
-    registry, table = yield from _registered(names)
-    rows: Rows = []
-    if registry:
-        query = sql.SQL(
-            "SELECT layout, metric, dimension, model, index,"
-            " to_regtype('vector')::oid::bigint FROM {} WHERE name = %s"
-        ).format(names.registry)
-        rows = yield Statement(query, (collection,))
+    table, rows = yield from _looked_up(names, collection)
+    for _ in range(LOOKS):
+        if bool(rows) is (table is not None):
+            break
+        # It may have been made or dropped between the two looks: again, once nobody is at it.
+        yield until_settled()
+        table, rows = yield from _looked_up(names, collection)
     if not rows:
         if table is not None:
             raise _foreign(names, schema, collection)
@@ -124,8 +142,7 @@ def describe(names: Names, schema: str, collection: str) -> Script[Place | None]
         msg = f"the registry lists collection {collection!r}, and its table {names.relation!r} is not there"
         raise CollectionMismatchError(msg, hint="drop_collection() removes what is left of it")
     if vector is None:
-        msg = "the type vector is not on the search path of the connection"
-        raise BackendError(msg, hint="put the schema of the extension into the role's search_path")
+        raise _hidden()
     info = CollectionInfo(
         name=collection, dimension=dimension, metric=Metric(metric), model=model, layout=layout
     )
@@ -174,6 +191,9 @@ def _prepare(names: Names) -> Script[None]:
         yield Statement(sql.SQL("CREATE SCHEMA {}").format(names.schema))
     if no_type:
         yield Statement(sql.SQL("CREATE EXTENSION IF NOT EXISTS vector"))
+        [(hidden,)] = yield Statement(sql.SQL("SELECT to_regtype('vector') IS NULL"))
+        if hidden:
+            raise _hidden()
     registry, _ = yield from _registered(names)
     if not registry:
         yield Statement(
@@ -258,6 +278,11 @@ def details(table: Name, *, indexed: bool) -> Script[dict[str, object]]:
     query = sql.SQL("SELECT pg_table_size(%s::regclass), pg_indexes_size(%s::regclass)")
     [(rows, indexes)] = yield Statement(query, (table.text, table.text))
     return {"table_bytes": rows, "index_bytes": indexes, "index": "hnsw" if indexed else "none"}
+
+
+def _hidden() -> BackendError:
+    msg = "the type vector is not on the search path of the connection"
+    return BackendError(msg, hint="put the schema of the extension into the role's search_path")
 
 
 def _foreign(names: Names, schema: str, collection: str) -> CollectionMismatchError:

@@ -59,7 +59,8 @@ NUMBER: Final = (
     " ELSE {0}::float8::text::numeric END END"
 )
 """The exact value of a ``numeric`` as it is read; needs ``extra_float_digits`` of at least 1."""
-SETTINGS: Final = {"extra_float_digits": "1"}
+SETTINGS: Final = {"extra_float_digits": "1", "TimeZone": "UTC"}
+"""What statements over such columns need; psycopg reads times in the zone, where year 1 or 9999 may not hold them."""
 
 _FINITE: Final = "{0} > '-Infinity'::float8 AND {0} < 'Infinity'::float8"
 _YEARS: Final = (

@@ -9,8 +9,6 @@ from entrepot.metadata import name_fault
 from entrepot.opening import ChatMemoryConfig, VectorStoreConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from entrepot.urls import StoreURL
 
 _MAX_SCHEMA_BYTES: Final = 63
@@ -59,16 +57,6 @@ class PostgresConfig(VectorStoreConfig, frozen=True, kw_only=True):
         """Return the parts of the URL; a single name in the path is the collection."""
         return _parts(url, "collection")
 
-    def __repr__(self) -> str:
-        """Return the options without the password."""
-        return _shown(self)
-
-    __str__ = __repr__
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """Return the options without the password, for rich."""
-        return list(_safe(self))
-
 
 class PostgresMemoryConfig(ChatMemoryConfig, frozen=True, kw_only=True):
     """Options of `PostgresChatMemoryRepository`: ``postgres://[user[:password]@][host][:port]/[database/]name``.
@@ -105,16 +93,6 @@ class PostgresMemoryConfig(ChatMemoryConfig, frozen=True, kw_only=True):
         """Return the parts of the URL; a single name in the path is the memory's."""
         return _parts(url, "name")
 
-    def __repr__(self) -> str:
-        """Return the options without the password."""
-        return _shown(self)
-
-    __str__ = __repr__
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """Return the options without the password, for rich."""
-        return list(_safe(self))
-
 
 def _parts(url: StoreURL, last: str) -> dict[str, Any]:
     """Return the parts of a URL as options; `last` is what the end of its path is called."""
@@ -133,17 +111,6 @@ def _parts(url: StoreURL, last: str) -> dict[str, Any]:
         last: name or None,
     }
     return {name: value for name, value in parts.items() if value is not None}
-
-
-def _safe(config: PostgresConfig | PostgresMemoryConfig) -> Iterator[tuple[str, object]]:
-    for name in config.__struct_fields__:
-        value = getattr(config, name)
-        if value is not None:
-            yield name, "***" if name == "password" else value
-
-
-def _shown(config: PostgresConfig | PostgresMemoryConfig) -> str:
-    return f"{type(config).__name__}({', '.join(f'{name}={value!r}' for name, value in _safe(config))})"
 
 
 # --- what stores and memories check alike -----------------------------------------------------------------

@@ -13,8 +13,9 @@ import numpy as np
 from psycopg import sql
 
 from entrepot.capabilities import Metric
-from entrepot.errors import RequestError
+from entrepot.errors import CollectionMismatchError, RequestError
 from entrepot.filters import TRUE
+from entrepot.metadata import name_fault
 from entrepot.records import Hit, Page, StoredRecord
 from entrepot_postgres.columns import SETTINGS, metadata_of_json
 from entrepot_postgres.mapped_filters import MappedFilterConverter, is_uuid
@@ -46,6 +47,8 @@ _OPERATORS: Final = {
     Metric.EUCLIDEAN: sql.SQL("<->"),
 }
 _CASTS: Final = {"uuid": "uuid", "int": "int8", "text": "text", "string": "text"}
+_MOST_DOT: Final = 1.0 + 2e-3
+"""The dot product of two vectors whose norms are 1 within 1e-3 (D9)."""
 _FIRST_OF_ROW: Final = 4
 """Id, text, JSON and vector stand before the typed columns."""
 
@@ -79,7 +82,9 @@ def _is_id(table: Table, name: str) -> bool:
         return is_uuid(name)
     if table.id_kind == "int":
         digits = name.removeprefix("-")
-        return digits.isascii() and digits.isdigit() and str(int(name)) == name and abs(int(name)) < 2**63
+        return (
+            digits.isascii() and digits.isdigit() and str(int(name)) == name and -(2**63) <= int(name) < 2**63
+        )
     return True
 
 
@@ -136,13 +141,34 @@ def search(table: Table, query: Query, ef_search: int) -> Script[list[Hit]]:
 
 def _hits(table: Table, include: Sequence[str], rows: Rows) -> list[Hit]:
     hits: list[Hit] = []
+    metric = table.info.metric
+    _check_ids(table, rows)
     for *row, distance in rows:
-        if distance is not None and math.isfinite(distance):
-            hits.append(Hit(_raw(table.info.metric, distance), _record(table, include, tuple(row))))
+        if distance is None or not math.isfinite(distance):
+            continue
+        if metric is Metric.DOT and abs(distance) > _MOST_DOT:
+            msg = f"the table {table.info.name!r} holds vectors whose norm is not 1, which dot asks for"
+            raise CollectionMismatchError(msg, hint="open it with metric='cosine', or store them with norm 1")
+        hits.append(Hit(_raw(metric, distance), _record(table, include, tuple(row))))
     return hits
 
 
+def _check_ids(table: Table, rows: Rows) -> None:
+    """Refuse rows that share an id: neither pages nor hits could tell them apart; and ids that are none (D1, D7)."""
+    for row in rows:
+        fault = name_fault(row[0])
+        if fault is not None:
+            msg = f"an id of the table {table.info.name!r} {fault}"
+            raise CollectionMismatchError(
+                msg, hint="leave the row out by only=, or name another column as id"
+            )
+    if len({row[0] for row in rows}) < len(rows):
+        msg = f"ids of the table {table.info.name!r} are not unique: several rows have one"
+        raise CollectionMismatchError(msg, hint="name another column as id, or narrow the rows by only=")
+
+
 def _records(table: Table, include: Sequence[str], rows: Rows) -> list[StoredRecord]:
+    _check_ids(table, rows)
     return [_record(table, include, row) for row in rows]
 
 
@@ -229,6 +255,7 @@ def scan(table: Table, query: Query, token: str | None, size: int) -> Script[Pag
         sql.Literal(size + 1),
     )
     rows = yield Statement(statement, bound, SETTINGS)
+    _check_ids(table, rows)  # also across the end of the page
     page = yield from decoded(rows[:size], partial(_records, table, query.include))
     return Page(page, token_at(page[-1].id) if len(rows) > size else None)
 

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from entrepot.capabilities import Capabilities
-    from entrepot.memory.repository import Entry, Question
+    from entrepot.memory.questions import Question
+    from entrepot.memory.repository import Entry
     from entrepot.messages import Role
     from entrepot.steps import Steps
     from entrepot_postgres.conversations import Batch

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from psycopg import sql
 
 from entrepot.errors import ConfigurationError, CorruptDataError
-from entrepot_postgres.catalog import LOCK
+from entrepot_postgres.catalog import LOCK, LOOKS, until_settled
 from entrepot_postgres.scripts import Statement
 
 if TYPE_CHECKING:
@@ -28,19 +28,13 @@ def is_ready(names: MemoryNames, memory: str) -> Script[bool]:
         ConfigurationError: The database is not in UTF-8.
         CorruptDataError: Other software has a table of the name, a table is missing, or the layout is newer.
     """
-    query = sql.SQL(
-        "SELECT current_setting('server_encoding'), to_regclass(%s) IS NOT NULL,"
-        " to_regclass(%s) IS NOT NULL, to_regclass(%s) IS NOT NULL"
-    )
-    quoted = [name.text for name in (names.registry, names.conversations, names.messages)]
-    [(encoding, registry, conversations, messages)] = yield Statement(query, quoted)
-    if encoding != "UTF8":
-        msg = f"the database is encoded in {encoding}, which does not hold every text"
-        raise ConfigurationError(msg, hint="use a database made with ENCODING 'UTF8'")
-    rows: Rows = []
-    if registry:
-        layout = sql.SQL("SELECT layout FROM {} WHERE name = %s").format(names.registry)
-        rows = yield Statement(layout, (memory,))
+    conversations, messages, rows = yield from _looked_up(names, memory)
+    for _ in range(LOOKS):
+        if conversations is messages is bool(rows):
+            break
+        # They may have been made between the two looks: again, once nobody is at it.
+        yield until_settled()
+        conversations, messages, rows = yield from _looked_up(names, memory)
     if not rows:
         if conversations or messages:
             msg = f"tables of the name {names.stem!r} are there, and the memory {memory!r} is not registered"
@@ -53,6 +47,23 @@ def is_ready(names: MemoryNames, memory: str) -> Script[bool]:
         msg = f"the registry lists the memory {memory!r}, and its tables {names.stem!r} are not there"
         raise CorruptDataError(msg, hint="restore them, or delete its row from entrepot_memories")
     return True
+
+
+def _looked_up(names: MemoryNames, memory: str) -> Script[tuple[bool, bool, Rows]]:
+    """Return whether the two tables are there, and the memory's row of the registry, which may be missing."""
+    query = sql.SQL(
+        "SELECT current_setting('server_encoding'), to_regclass(%s) IS NOT NULL,"
+        " to_regclass(%s) IS NOT NULL, to_regclass(%s) IS NOT NULL"
+    )
+    quoted = [name.text for name in (names.registry, names.conversations, names.messages)]
+    [(encoding, registry, conversations, messages)] = yield Statement(query, quoted)
+    if encoding != "UTF8":
+        msg = f"the database is encoded in {encoding}, which does not hold every text"
+        raise ConfigurationError(msg, hint="use a database made with ENCODING 'UTF8'")
+    if not registry:
+        return conversations, messages, []
+    layout = sql.SQL("SELECT layout FROM {} WHERE name = %s").format(names.registry)
+    return conversations, messages, (yield Statement(layout, (memory,)))
 
 
 def make(names: MemoryNames, memory: str) -> Script[None]:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from psycopg import sql
 
-from entrepot.memory.in_memory import answers
+from entrepot.memory.questions import answers
 from entrepot.messages import decode_message
 from entrepot_postgres.conversations import ROLES
 from entrepot_postgres.scripts import Statement
 
 if TYPE_CHECKING:
-    from entrepot.memory.repository import Question
+    from entrepot.memory.questions import Question
     from entrepot_postgres.names import MemoryNames
     from entrepot_postgres.scripts import Script
 

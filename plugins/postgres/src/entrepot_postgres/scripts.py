@@ -33,6 +33,8 @@ _STEPS: Final = ((1000, 100), (100, 10))
 """Timeouts of at least so many milliseconds are rounded up to such steps, so that they need setting once."""
 _LOCKING: Final = {"default_transaction_isolation": "read committed"}
 """Scripts take locks and look again: a statement must see what was committed while it waited."""
+_LENT: Final = {"client_encoding": "UTF8"}
+"""What a connection of the user's is set to as well; those of this library are made with it."""
 
 
 class Statement(NamedTuple):
@@ -117,7 +119,7 @@ class Course(Generic[T]):
             if isinstance(statement, Work):
                 pass
             elif self._known is None:
-                yield _set({**self._lasting, **statement.settings}, lasting=False)
+                yield _set({**_LENT, **self._lasting, **statement.settings}, lasting=False)
             elif statement.settings and self.in_transaction:
                 yield _set(statement.settings, lasting=False)
             elif statement.settings:

@@ -12,10 +12,11 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 import psycopg
+from psycopg.pq import Format
 from psycopg.rows import tuple_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTimeout
 
-from entrepot.errors import ConfigurationError, EntrepotError
+from entrepot.errors import ClosedError, ConfigurationError, EntrepotError
 from entrepot.exchange import remaining
 from entrepot_postgres import faults
 from entrepot_postgres.binary import register
@@ -61,6 +62,7 @@ class Server:
         self._pool_size = pool_size
         self._lock = threading.Lock()
         self._pool: Pool | None = None
+        self._closed = False
         self._loops: dict[int, Loop] = {}
 
     # --- pools ------------------------------------------------------------------------------------------
@@ -83,6 +85,7 @@ class Server:
             msg = "the client is an AsyncConnectionPool, which sync operations cannot use"
             raise ConfigurationError(msg, hint="use the async twin, or give a ConnectionPool")
         with self._lock:
+            self._check_open()
             if self._pool is None:
                 self._pool = ConnectionPool(
                     kwargs=self._target,
@@ -101,11 +104,17 @@ class Server:
         """Return the connections of the running event loop."""
         loop = asyncio.get_running_loop()
         with self._lock:
+            self._check_open()
             known = self._loops.get(id(loop))
             if known is None or known.loop is not loop:
                 self._forget_closed_loops()
                 known = self._loops[id(loop)] = Loop(loop, self._target, self._pool_size)
             return known
+
+    def _check_open(self) -> None:
+        """Refuse to connect anew for a call that was under way when everything was closed (E5)."""
+        if self._closed:
+            raise ClosedError(f"the connections to {self.where} are closed")
 
     def _forget_closed_loops(self) -> None:
         for number, known in list(self._loops.items()):
@@ -116,6 +125,7 @@ class Server:
     def close(self) -> None:
         """Close the pools of this library; those of event loops that still run close with `aclose`."""
         with self._lock:
+            self._closed = True
             pool, self._pool = self._pool, None
             for known in self._loops.values():
                 known.finish()
@@ -227,7 +237,10 @@ class Server:
         if own is not None:
             own.give_up = time.monotonic() + left + _GRACE
         try:
-            cursor = connection.cursor(binary=True, row_factory=tuple_row)
+            cursor = psycopg.Cursor(
+                connection, row_factory=tuple_row
+            )  # whatever a pool's connections are set to
+            cursor.format = Format.BINARY
             if own is None:
                 register(cursor)
             _send(cursor, course.before())
@@ -255,7 +268,8 @@ class Server:
         course = Course(script, first, left, kind, None if own is None else own.known)
         try:
             async with asyncio.timeout(left + _GRACE):
-                cursor = connection.cursor(binary=True, row_factory=tuple_row)
+                cursor = psycopg.AsyncCursor(connection, row_factory=tuple_row)
+                cursor.format = Format.BINARY
                 if own is None:
                     register(cursor)
                 await _asend(cursor, course.before())

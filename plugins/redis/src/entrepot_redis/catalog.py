@@ -2,8 +2,9 @@
 
 A collection is a HASH that says what it is, a HASH that numbers its columns, an index, and a HASH for each
 document. Index and documents carry the collection's *generation* in their names: a number that no other
-collection of the namespace ever had. Whoever knows an older collection of the same name therefore reaches
-nothing of the new one.
+collection of the namespace ever had, nor will have in a server that lost its data: it is the time in microseconds,
+and greater than the last one. Whoever knows an older collection of the same name therefore reaches nothing of the
+new one.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ MOST_COLUMNS: Final = 1024 - _FIXED - 19
 _CREATE: Final = Lua("""
 local record = redis.call('HGETALL', KEYS[1])
 if #record > 0 then return record end
-local generation = string.format('%d', redis.call('INCR', KEYS[3]))
+local now = redis.call('TIME')
+local last = tonumber(redis.call('GET', KEYS[3]) or '0')
+local generation = string.format('%d', math.max(last + 1, now[1] * 1000000 + now[2]))
+redis.call('SET', KEYS[3], generation)
 local index = ARGV[1] .. generation
 redis.call('DEL', KEYS[4])
 local vector = {}

@@ -19,7 +19,7 @@ from entrepot_redis.catalog import check_generation, number_columns
 from entrepot_redis.commands import Ask
 from entrepot_redis.fields import fields_of, names_in, pairs_of
 from entrepot_redis.reading import condition, holds, last_place, packed, window
-from entrepot_redis.words import odd_words
+from entrepot_redis.words import odd_words, spaced
 from entrepot_redis.writes import DELETE, REWRITE, WRITE
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def batch_of(records: Sequence[Record], place: Place) -> Batch:
     for record in records:
         pairs: list[str | bytes] = ["m", record.metadata_json, "v", packed(record.vector)]
         if record.text is not None:
-            pairs += ("x", record.text)
+            pairs += ("x", spaced(record.text))
             if odd := odd_words(record.text):
                 pairs += ("w", odd)
         _put(batch, pairs, fields_of(record.metadata))

@@ -8,9 +8,6 @@ from entrepot.errors import ConfigurationError
 from entrepot.opening import ChatMemoryConfig, VectorStoreConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from entrepot.opening import BackendConfig
     from entrepot.urls import StoreURL
 
 
@@ -66,16 +63,6 @@ class RedisConfig(VectorStoreConfig, frozen=True, kw_only=True):
         """Return the parts of the URL; the path is the collection."""
         return _parts(url, "collection")
 
-    def __repr__(self) -> str:
-        """Return the options without the password."""
-        return _text(self)
-
-    __str__ = __repr__
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """Return the options without the password, for rich."""
-        return list(_shown(self))
-
 
 class RedisMemoryConfig(ChatMemoryConfig, frozen=True, kw_only=True):
     """Options of `RedisChatMemoryRepository`: ``redis://[user[:password]@][host][:port]/memory``.
@@ -112,16 +99,6 @@ class RedisMemoryConfig(ChatMemoryConfig, frozen=True, kw_only=True):
         """Return the parts of the URL; the path is the name of the memory."""
         return _parts(url, "memory")
 
-    def __repr__(self) -> str:
-        """Return the options without the password."""
-        return _text(self)
-
-    __str__ = __repr__
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """Return the options without the password, for rich."""
-        return list(_shown(self))
-
 
 def _parts(url: StoreURL, what: str) -> dict[str, Any]:
     if "/" in url.path:
@@ -144,14 +121,3 @@ def _parts(url: StoreURL, what: str) -> dict[str, Any]:
         what: url.path or None,
     }
     return {name: value for name, value in parts.items() if value is not None}
-
-
-def _shown(config: BackendConfig) -> Iterator[tuple[str, object]]:
-    for name in config.__struct_fields__:
-        value = getattr(config, name)
-        if value is not None:
-            yield name, "***" if name == "password" else value
-
-
-def _text(config: BackendConfig) -> str:
-    return f"{type(config).__name__}({', '.join(f'{name}={value!r}' for name, value in _shown(config))})"

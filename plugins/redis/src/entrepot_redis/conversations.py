@@ -2,7 +2,8 @@
 
 A conversation is two keys that expire together: a list of its messages, and a HASH with the place of each
 message by id. Beside them, for the whole memory: a sorted set of all conversation ids, and for questions (M10)
-a HASH for each message, which its generation and place name. A conversation gets a new generation when it
+a HASH for each message, which its generation and place name, and a set of the generations that hold messages
+without one, written by a memory that answers no questions. A conversation gets a new generation when it
 begins and when it is replaced; what belongs to another one is as good as gone (`entrepot_redis.questions`).
 
 An entry of the list is the place of the newest earlier message of the same role, if there is one, a letter for
@@ -40,7 +41,7 @@ _SWEPT: Final = 500
 """Messages that one script removes of conversations that have expired."""
 
 _COMMON: Final = """
-local log, ids, conversations, heads, due = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local log, ids, conversations, heads, due, unsaid = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local function said(generation, place)
     return ARGV[2] .. 'said/' .. generation .. '/' .. string.format('%d', place)
 end
@@ -50,6 +51,7 @@ local function forget()
         for place = 0, redis.call('LLEN', log) - 1 do redis.call('DEL', said(generation, place)) end
         redis.call('HDEL', heads, generation)
         redis.call('ZREM', due, generation)
+        redis.call('SREM', unsaid, generation)
     end
     redis.call('DEL', log, ids)
 end
@@ -66,24 +68,26 @@ local function renew(generation, given)
     end
 end
 """
-"""KEYS: log, ids, conversations, heads, due. ARGV: conversation, base of the memory's keys."""
+"""KEYS: log, ids, conversations, heads, due, unsaid. ARGV: conversation, base of the memory's keys."""
 
 _STORE: Final = Lua(
     _COMMON
     + """
 local life, questions = ARGV[3], ARGV[5] == '1'
+if questions and redis.call('HEXISTS', heads, 'index') == 0 then
+    local made = redis.pcall('FT.CREATE', ARGV[2] .. 'said', 'ON', 'HASH', 'PREFIX', '1', ARGV[2] .. 'said/',
+        'STOPWORDS', '0', 'NOOFFSETS', 'SKIPINITIALSCAN', 'SCHEMA', 't', 'TAG', 'SEPARATOR', ',', 'CASESENSITIVE',
+        'c', 'NUMERIC', 'SORTABLE', 'w', 'TEXT', 'NOSTEM')
+    if made.err and not string.find(string.lower(made.err), 'already exists', 1, true) then return made end
+    redis.call('HSET', heads, 'index', '1')
+end
 if ARGV[4] == 'replace' then
     if life == '' then life = redis.call('HGET', ids, '\\0l') or '' end
     forget()
 end
 local generation = redis.call('HGET', ids, '\\0g')
 if not generation then
-    if questions and redis.call('EXISTS', heads) == 0 then
-        redis.pcall('FT.CREATE', ARGV[2] .. 'said', 'ON', 'HASH', 'PREFIX', '1', ARGV[2] .. 'said/',
-            'STOPWORDS', '0', 'NOOFFSETS', 'SKIPINITIALSCAN', 'SCHEMA', 't', 'TAG', 'SEPARATOR', ',', 'CASESENSITIVE',
-            'c', 'NUMERIC', 'SORTABLE', 'w', 'TEXT', 'NOSTEM')
-    end
-    generation = string.format('%d', redis.call('INCR', KEYS[6]))
+    generation = string.format('%d', redis.call('INCR', KEYS[7]))
     redis.call('HSET', ids, '\\0g', generation)
     redis.call('ZADD', conversations, '0', ARGV[1])
 end
@@ -98,6 +102,8 @@ for at = 6, #ARGV, 6 do
         if questions then
             redis.call('HSET', said(generation, place), 't', ARGV[at + 3], 'c', ARGV[at + 4], 'k', ARGV[at + 4],
                 'w', ARGV[at + 5])
+        else
+            redis.call('SADD', unsaid, generation)
         end
         place = place + 1
     end
@@ -200,6 +206,7 @@ for _, generation in ipairs(expired) do
     if head then
         redis.call('HDEL', KEYS[2], generation)
         redis.call('ZREM', KEYS[1], generation)
+        redis.call('SREM', KEYS[4], generation)
         if redis.call('EXISTS', ARGV[1] .. 'log/' .. name) == 0 then redis.call('ZREM', KEYS[3], name) end
         removed = removed + 1
     elseif not name then
@@ -209,7 +216,7 @@ for _, generation in ipairs(expired) do
 end
 return {removed, #expired == 100 and 1 or 0}
 """)
-"""KEYS: due, heads, conversations. ARGV: base, messages to remove at most. Returns how many conversations are
+"""KEYS: due, heads, conversations, unsaid. ARGV: base, messages to remove at most. Returns how many conversations are
 removed for good, and whether there is more."""
 
 
@@ -220,6 +227,7 @@ def _keys(names: MemoryNames, conversation: str) -> list[str | bytes]:
         names.conversations,
         names.heads,
         names.due,
+        names.unsaid,
     ]
 
 
@@ -326,6 +334,6 @@ def _place_of(cursor: str | None) -> bytes:
 
 def sweep(names: MemoryNames) -> Script[tuple[int, bool]]:
     """Remove what is left of conversations that have expired; return how many, and whether there is more."""
-    command = _SWEEP([names.due, names.heads, names.conversations], names.base, _SWEPT)
+    command = _SWEEP([names.due, names.heads, names.conversations, names.unsaid], names.base, _SWEPT)
     [[removed, more]] = yield Ask([command], writes=True)
     return removed, bool(more)

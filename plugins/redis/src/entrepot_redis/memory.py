@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 import msgspec
 
-from entrepot.errors import CollectionNotFoundError, ConfigurationError, EntrepotError
+from entrepot.errors import CollectionNotFoundError, ConfigurationError, CorruptDataError, EntrepotError
 from entrepot.exchange import DEFAULT_TIMEOUT
 from entrepot.memory.repository import ChatMemoryRepository
 from entrepot.metadata import name_fault
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from entrepot.capabilities import Capabilities
-    from entrepot.memory.repository import Entry, Question
+    from entrepot.memory.questions import Question
+    from entrepot.memory.repository import Entry
     from entrepot.messages import Role
     from entrepot.records import Page
     from entrepot.steps import Steps
@@ -34,6 +35,8 @@ T = TypeVar("T")
 
 _SWEEP_SECONDS: Final = 10.0
 """Between two looks for what has expired, in a repository that writes."""
+_LONGEST: Final = 10**14
+"""Milliseconds, about 3,000 years: what is much longer a script cannot add to the time of day."""
 _AT_ONCE: Final = 100
 """Messages that are encoded on the event loop; more are done beside it (E3)."""
 
@@ -157,7 +160,8 @@ class RedisChatMemoryRepository(ChatMemoryRepository):
 
     @property
     def _life(self) -> int | None:
-        return None if self.ttl is None else max(1, math.ceil(self.ttl * 1000))
+        """Milliseconds that a conversation lives, as far as the server's calendar goes."""
+        return None if self.ttl is None else math.ceil(min(max(self.ttl * 1000, 1), _LONGEST))
 
     def _stored(self, conversation_id: str, entries: Sequence[Entry], replace: bool) -> Command:  # noqa: FBT001
         return conversations.stored(
@@ -231,14 +235,21 @@ class RedisChatMemoryRepository(ChatMemoryRepository):
     def _find(self, question: Question) -> list[tuple[str, bytes]]:
         try:
             return self._answer(questions.find(self._names, question))
-        except CollectionNotFoundError:  # no message was ever indexed
-            return []
+        except CollectionNotFoundError as error:
+            raise self._no_index() from error.__cause__
 
     async def _afind(self, question: Question) -> list[tuple[str, bytes]]:
         try:
             return await self._aanswer(questions.find(self._names, question))
-        except CollectionNotFoundError:
-            return []
+        except CollectionNotFoundError as error:
+            raise self._no_index() from error.__cause__
+
+    def _no_index(self) -> CorruptDataError:
+        msg = f"the index over the messages of the memory {self.memory!r} is gone"
+        return CorruptDataError(
+            msg,
+            hint=f"other software dropped {self._names.said!r}; conversations are there, questions have no answer",
+        )
 
     # --- what has expired -------------------------------------------------------------------------------
 

@@ -73,10 +73,12 @@ class MemoryNames(NamedTuple):
     Attributes:
         base: What all of them begin with.
         conversations: The sorted set of conversation ids.
-        heads: The HASH of generations and the conversations that they belong to.
+        heads: The HASH of generations and the conversations that they belong to, and whether there is an
+            index over messages.
         due: The sorted set of generations by the time at which they expire.
         counter: What numbers generations.
         said: The name of the index over messages; its documents follow it, with ``/``.
+        unsaid: The set of generations that hold messages which are not in the index.
     """
 
     base: str
@@ -85,6 +87,7 @@ class MemoryNames(NamedTuple):
     due: str
     counter: str
     said: str
+    unsaid: str
 
     def log(self, conversation: str) -> bytes:
         """Return the key of a conversation's list of messages."""
@@ -105,4 +108,5 @@ def memory_names(memory: str) -> MemoryNames:
         due=f"{base}due",
         counter=f"{base}generation",
         said=f"{base}said",
+        unsaid=f"{base}unsaid",
     )

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from entrepot.encoding import digest, equality_token, microseconds, presence_token
-from entrepot.memory.in_memory import answers
+from entrepot.memory.questions import answers
 from entrepot.messages import decode_message
 from entrepot_redis.commands import Ask, Lua
 from entrepot_redis.reading import ALWAYS
@@ -19,10 +19,10 @@ from entrepot_redis.replies import found
 from entrepot_redis.words import words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from entrepot.memory.repository import Question
+    from entrepot.memory.questions import Question
     from entrepot.messages import Message
     from entrepot_redis.commands import Script
     from entrepot_redis.names import MemoryNames
@@ -56,6 +56,16 @@ return picked
 """)
 """KEYS: heads. ARGV: base, then generations and places. Returns conversations and entries, or nothing for those
 that are gone."""
+
+
+_READ: Final = Lua("""
+local head = redis.call('HGET', KEYS[1], ARGV[2])
+if not head then return false end
+local name = string.sub(head, string.find(head, '\\0', 1, true) + 1)
+if redis.call('HGET', ARGV[1] .. 'ids/' .. name, '\\0g') ~= ARGV[2] then return false end
+return {name, redis.call('LRANGE', ARGV[1] .. 'log/' .. name, 0, -1)}
+""")
+"""KEYS: heads. ARGV: base, generation. Returns a conversation and all its entries, or nothing if it is gone."""
 
 
 class Notes(NamedTuple):
@@ -128,10 +138,46 @@ def find(names: MemoryNames, question: Question) -> Script[list[tuple[str, bytes
     """Return conversations and messages that a question finds, newest first.
 
     Raises:
-        CollectionNotFoundError: No message was ever indexed.
+        CollectionNotFoundError: The index over messages was made, and is gone.
     """
+    [has_index, unsaid] = yield Ask([("HEXISTS", names.heads, "index"), ("SMEMBERS", names.unsaid)])
+    answered = yield from _read(names, sorted(unsaid), question)
+    if has_index:
+        answered += yield from _found(names, question, frozenset(unsaid))
+    answered.sort(key=_rank)
+    return [(answer.conversation, answer.text) for answer in answered[: question.limit]]
+
+
+def _rank(answer: _Answer) -> tuple[int, str, int]:
+    """Return what answers are sorted by: newest first."""
+    return -microseconds(answer.created), answer.conversation, -answer.place
+
+
+def _read(names: MemoryNames, unsaid: Sequence[bytes], question: Question) -> Script[list[_Answer]]:
+    """Return answers among conversations that the index does not have whole, by reading them."""
+    answered: list[_Answer] = []
+    for generation in unsaid:
+        [read] = yield Ask([_READ([names.heads], names.base, generation)])
+        name, entries = read or (b"", ())
+        answered += _answering(((name, place, entry) for place, entry in enumerate(entries)), question)
+    return answered
+
+
+def _answering(entries: Iterable[tuple[bytes, int, bytes]], question: Question) -> list[_Answer]:
+    """Return those of conversations, places and entries that answer."""
+    answered: list[_Answer] = []
+    for name, place, entry in entries:
+        text = entry.split(b"\0", 2)[2]
+        message = decode_message(text)
+        if answers(question, message):
+            answered.append(_Answer(message.created, name.decode(), place, text))
+    return answered
+
+
+def _found(names: MemoryNames, question: Question, unsaid: frozenset[bytes]) -> Script[list[_Answer]]:
+    """Return the newest answers by the index, at least as many as asked if there are, beside those read already."""
     parts = _asked(question)
-    answered: list[tuple[str, bytes]] = []
+    answered: list[_Answer] = []
     before: float | None = None
     size = max(_PAGE, 2 * question.limit)
     while True:
@@ -142,10 +188,9 @@ def find(names: MemoryNames, question: Question) -> Script[list[tuple[str, bytes
             # There may be more of the last instant than the page took: they belong together.
             same = yield from _hits(names, [*parts, f"@c:[{last!r} {last!r}]"], _ALL)
             rows = [row for row in rows if _time(row) != last] + same
-        found_here = yield from _picked(names, rows, question)
-        answered += [(answer.conversation, answer.text) for answer in found_here]
+        answered += yield from _picked(names, rows, question, unsaid)
         if last is None or len(answered) >= question.limit:
-            return answered[: question.limit]
+            return answered
         before = last
 
 
@@ -162,18 +207,20 @@ def _hits(names: MemoryNames, parts: Sequence[str], most: int) -> Script[list[Ro
     return found(reply).rows
 
 
-def _picked(names: MemoryNames, rows: Sequence[Row], question: Question) -> Script[list[_Answer]]:
-    """Return the messages of hits that are still there and answer, newest first."""
+def _picked(
+    names: MemoryNames, rows: Sequence[Row], question: Question, unsaid: frozenset[bytes]
+) -> Script[list[_Answer]]:
+    """Return the messages of hits that are still there and answer."""
     answered: list[_Answer] = []
-    for at in range(0, len(rows), _PICKED):
-        hits = [row.key.rsplit(b"/", 2)[1:] for row in rows[at : at + _PICKED]]
-        [picked] = yield Ask([_PICK([names.heads], names.base, *(part for hit in hits for part in hit))])
-        for (_, place), entry in zip(hits, picked, strict=True):
-            if entry is None:
-                continue
-            text = entry[1].split(b"\0", 2)[2]
-            message = decode_message(text)
-            if answers(question, message):
-                answered.append(_Answer(message.created, entry[0].decode(), int(place), text))
-    answered.sort(key=lambda answer: (-microseconds(answer.created), answer.conversation, -answer.place))
+    hits = [row.key.rsplit(b"/", 2)[1:] for row in rows]
+    hits = [hit for hit in hits if hit[0] not in unsaid]
+    for at in range(0, len(hits), _PICKED):
+        part = hits[at : at + _PICKED]
+        [picked] = yield Ask([_PICK([names.heads], names.base, *(value for hit in part for value in hit))])
+        entries = (
+            (entry[0], int(place), entry[1])
+            for (_, place), entry in zip(part, picked, strict=True)
+            if entry is not None
+        )
+        answered += _answering(entries, question)
     return answered

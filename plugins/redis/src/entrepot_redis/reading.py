@@ -1,6 +1,6 @@
-"""What reads documents: searches, pages, counts, by id. Scripts.
+"""What reads documents: by id, pages, counts, and what searches share. Scripts.
 
-A document is a HASH with the fields m (metadata, one JSON text), x (text, if there is one), v (vector, float32,
+A document is a HASH with the fields m (metadata, one JSON text), x (text, if there is one, spaced), v (vector, float32,
 little-endian), n (number of the write that made it), q (place in scans: the number of the write that made the
 first document of this id), and index fields (`entrepot_redis.fields`, `entrepot_redis.words`).
 """
@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
-from entrepot.capabilities import Metric
 from entrepot.errors import RequestError
 from entrepot.filters import TRUE, evaluate
 from entrepot.metadata import decode_metadata
-from entrepot.records import Hit, Page, Query, StoredRecord
-from entrepot.search import SearchMode, raw_scores
+from entrepot.records import Page, Query, StoredRecord
 from entrepot_redis.catalog import asked_columns, check_generation, learned
 from entrepot_redis.commands import Ask
-from entrepot_redis.filters import columns_of, rendered, union_of
+from entrepot_redis.filters import columns_of, rendered
 from entrepot_redis.replies import found, total
-from entrepot_redis.words import words_of
+from entrepot_redis.words import unspaced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,9 +36,6 @@ if TYPE_CHECKING:
 
 ALWAYS: Final = ("TIMEOUT", "0", "DIALECT", "2")
 """Behind every query: take the time it needs, as a late answer would be one in part; and what is meant."""
-_GROWTH: Final = 4
-_FEW_MORE: Final = 50
-"""Hits that are asked for beyond a cut through equal distances, at least."""
 _WINDOW: Final = 1000
 """Places that a page of a scan looks at, at least, in one query."""
 _MOST_WINDOW: Final = 100_000
@@ -122,7 +117,8 @@ def _fields(include: Sequence[str], *more: str) -> list[str]:
     return list(dict.fromkeys([*(_LETTERS[part] for part in include), *more]))
 
 
-def _returned(fields: Sequence[str]) -> list[str]:
+def returned(fields: Sequence[str]) -> list[str]:
+    """Return the part of a query that says which fields come with each document."""
     return ["RETURN", str(len(fields)), *fields] if fields else ["NOCONTENT"]
 
 
@@ -133,7 +129,7 @@ def record_of(name: str, fields: Mapping[bytes, bytes], include: Sequence[str]) 
     vector = fields.get(b"v") if "vector" in include else None
     return StoredRecord(
         name,
-        None if text is None else text.decode(),
+        None if text is None else unspaced(text.decode()),
         None if metadata is None else decode_metadata(metadata),
         None if vector is None else vector_of(vector),
     )
@@ -149,7 +145,7 @@ def packed(vector: NDArray[np.float32]) -> bytes:
     return vector.astype("<f4").tobytes()
 
 
-class _Reader(NamedTuple):
+class Reader(NamedTuple):
     """What turns rows of an answer into records."""
 
     skip: int
@@ -157,16 +153,20 @@ class _Reader(NamedTuple):
     sieve: bool
 
     def name(self, row: Row) -> str:
+        """Return the id of a row's document."""
         return row.key[self.skip :].decode()
 
     def record(self, row: Row) -> StoredRecord:
+        """Return a row's document, with what the query includes."""
         return record_of(self.name(row), row.fields, self.query.include)
 
     def passes(self, row: Row) -> bool:
+        """Whether a row satisfies the filter, where the engine was not asked for all of it."""
         return not self.sieve or holds(self.query, row.fields)
 
     @property
     def fields(self) -> list[str]:
+        """What must come with each row."""
         return _fields(self.query.include, *(("m",) if self.sieve else ()))
 
 
@@ -175,125 +175,9 @@ def holds(query: Query, fields: Mapping[bytes, bytes]) -> bool:
     return evaluate(query.filter, decode_metadata(fields[b"m"]))
 
 
-def _reader(names: StoreNames, place: Place, query: Query, *, sieve: bool) -> _Reader:
-    return _Reader(len(names.prefix(place.generation)), query, sieve)
-
-
-# --- searching --------------------------------------------------------------------------------------------
-
-
-def search(names: StoreNames, place: Place, query: Query, ef_search: int) -> Script[list[Hit]]:
-    """Return the best hits, by vector or by words.
-
-    Raises:
-        CollectionNotFoundError: The collection was dropped since the store looked at it.
-    """
-    if query.mode is SearchMode.FULLTEXT:
-        return (yield from _by_words(names, place, query))
-    if query.vector is None:
-        return []
-    if query.ids is not None:
-        return (yield from _among(names, place, query, query.vector))
-    index = names.index_of(place.generation)
-    by_index = place.kind == "hnsw" and query.filter is TRUE and not query.exact
-    # One more than asked for shows whether the cut goes through documents of one distance (S1).
-    asked = query.k if by_index else query.k + 1
-
-    vector = packed(query.vector)
-
-    def command_of(made: Condition) -> Command:
-        fields = _reader(names, place, query, sieve=made.sieve).fields
-        return (
-            "FT.SEARCH", index, _nearest(place, made.text or "", asked, ef_search if by_index else None),
-            "PARAMS", "2", "v", vector, "SORTBY", "d", *_returned([*fields, "d"]), "LIMIT", "0", asked, *ALWAYS,
-        )  # fmt: skip
-
-    made, reply = yield from answered(names, place, query, command_of)
-    if reply is None:
-        return []
-    reader = _reader(names, place, query, sieve=made.sieve)
-    while True:
-        answer = found(reply).rows
-        rows = [row for row in answer if reader.passes(row)]
-        if by_index or len(answer) < asked or _settled(rows, query.k):
-            break
-        asked += max(_FEW_MORE, asked // 4)
-        [reply] = yield Ask([command_of(made)])
-    near = [(float(row.fields[b"d"]), reader.name(row), row) for row in rows]
-    near.sort(key=lambda entry: entry[:2])
-    squared = place.info.metric is Metric.EUCLIDEAN
-    return [
-        Hit(distance if squared else 1.0 - distance, reader.record(row))
-        for distance, _, row in near[: query.k]
-    ]
-
-
-def _settled(rows: Sequence[Row], k: int) -> bool:
-    """Whether the best k are certain: there are more, and the last of them is farther than the k-th."""
-    return len(rows) > k and rows[k - 1].fields[b"d"] != rows[-1].fields[b"d"]
-
-
-def _nearest(place: Place, where: str, k: int, ef: int | None) -> str:
-    """Return the query for the nearest documents: approximate with `ef` candidates, else exact.
-
-    ADHOC_BF compares all that match, so it is exact on every index; the alternative, batches, is not.
-    """
-    if ef is not None:
-        return f"*=>[KNN {k} @v $v EF_RUNTIME {max(ef, k)} AS d]"
-    if place.kind == "flat" and not where:
-        return f"*=>[KNN {k} @v $v AS d]"
-    return f"({where or '@q:[-inf inf]'})=>[KNN {k} @v $v HYBRID_POLICY ADHOC_BF AS d]"
-
-
-def _among(names: StoreNames, place: Place, query: Query, vector: NDArray[np.float32]) -> Script[list[Hit]]:
-    """Compare the documents of some ids here."""
-    ids = tuple(dict.fromkeys(query.ids or ()))
-    include = tuple(dict.fromkeys((*query.include, "metadata", "vector")))
-    records = yield from fetch(names, place, ids, include)
-    good = [record for record in records if evaluate(query.filter, record.metadata or {})]
-    if not good:
-        return []
-    matrix = np.stack([cast("NDArray[np.float32]", record.vector) for record in good])
-    raw = raw_scores(place.info.metric, matrix, vector).tolist()
-    sign = 1.0 if place.info.metric is Metric.EUCLIDEAN else -1.0
-    ranked = sorted(zip(raw, good, strict=True), key=lambda pair: (sign * pair[0], pair[1].id))
-    return [Hit(score, _trimmed(record, query)) for score, record in ranked[: query.k]]
-
-
-def _trimmed(record: StoredRecord, query: Query) -> StoredRecord:
-    if "metadata" not in query.include:
-        record = record._replace(metadata=None)
-    return record if "vector" in query.include else record._replace(vector=None)
-
-
-def _by_words(names: StoreNames, place: Place, query: Query) -> Script[list[Hit]]:
-    """Return documents with any of the words, ranked by BM25, whatever the server uses by default."""
-    words = words_of(query.words or "")
-    if not words or query.ids == ():
-        return []
-    keys = [names.prefix(place.generation) + name.encode() for name in dict.fromkeys(query.ids or ())]
-    within: list[str | bytes] = ["INKEYS", str(len(keys)), *keys] if keys else []
-    asked = query.k
-
-    def command_of(made: Condition) -> Command:
-        text = f"{made.text} @x|w:{union_of(words)}".strip()
-        fields = _reader(names, place, query, sieve=made.sieve).fields
-        return (
-            "FT.SEARCH", names.index_of(place.generation), text, *within, "VERBATIM", "WITHSCORES",
-            "SCORER", "BM25STD", *_returned(fields or ["n"]), "LIMIT", "0", asked, *ALWAYS,
-        )  # fmt: skip
-
-    made, reply = yield from answered(names, place, query, command_of, unscored=True)
-    if reply is None:
-        return []
-    reader = _reader(names, place, query, sieve=made.sieve)
-    while True:
-        answer = found(reply, scores=True).rows
-        rows = [row for row in answer if reader.passes(row)]
-        if len(rows) >= query.k or len(answer) < asked:
-            return [Hit(row.score, reader.record(row)) for row in rows[: query.k]]
-        asked *= _GROWTH
-        [reply] = yield Ask([command_of(made)])
+def reader_of(names: StoreNames, place: Place, query: Query, *, sieve: bool) -> Reader:
+    """Return what reads the rows of a query's answers."""
+    return Reader(len(names.prefix(place.generation)), query, sieve)
 
 
 # --- by id, by page, counted ------------------------------------------------------------------------------
@@ -344,7 +228,7 @@ def window(  # noqa: PLR0913, PLR0917 - what a window is
     """Return at most `most` documents whose place is above `after` and at most `until`, by place."""
     command: Command = (
         "FT.SEARCH", names.index_of(place.generation), f"@q:[({after} {until}] {where}".strip(), "SORTBY", "q", "ASC",
-        *_returned([*fields, "q"]), "LIMIT", "0", most, *ALWAYS,
+        *returned([*fields, "q"]), "LIMIT", "0", most, *ALWAYS,
     )  # fmt: skip
     [reply] = yield Ask([command])
     rows = found(reply).rows
@@ -360,7 +244,7 @@ def scan(
     end = yield from last_place(names, place)
     if where is None:
         return Page([], None)
-    reader = _reader(names, place, query, sieve=sieve)
+    reader = reader_of(names, place, query, sieve=sieve)
     records: list[StoredRecord] = []
     width = max(_WINDOW, 2 * size)
     while at < end and len(records) < size:

@@ -27,7 +27,7 @@ from redis.connection import Connection, ConnectionPool, SSLConnection
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
-from entrepot.errors import ConfigurationError
+from entrepot.errors import ClosedError, ConfigurationError
 from entrepot.exchange import remaining
 from entrepot_redis import faults
 from entrepot_redis.exchanges import Result, State, aadvanced, advanced, aexchange, exchange, left_until
@@ -60,6 +60,10 @@ class Address(NamedTuple):
     password: str | None
     protocol: int
     tls: Mapping[str, Any] | None
+
+    def __repr__(self) -> str:
+        """Return the address without the password: a debugger or a report shows local variables."""
+        return f"Address({self.where})"
 
     @property
     def where(self) -> str:
@@ -156,6 +160,7 @@ class Server:
         self._lock = threading.Lock()
         self._pool: Any = None
         self._native: redis.Redis | None = None
+        self._closed = False
         self._loops: dict[int, _Loop] = {}
 
     @property
@@ -189,6 +194,7 @@ class Server:
 
     def _own_pool(self) -> Any:
         """Return the pool of sync operations; the lock is held."""
+        self._check_open()
         if self._pool is None:
             self._pool = ConnectionPool(
                 connection_class=_Bounded if self._address.tls is None else _BoundedSSL,
@@ -207,10 +213,17 @@ class Server:
         with self._lock:
             return self._own_pool()
 
+    def _check_open(self) -> None:
+        """Refuse to connect anew for a call that was under way when everything was closed (E5)."""
+        if self._closed:
+            msg = f"the connections to {self.where} are closed"
+            raise ClosedError(msg)
+
     async def _here(self) -> _Loop:
         """Return the connections of the running event loop."""
         loop = asyncio.get_running_loop()
         with self._lock:
+            self._check_open()
             known = self._loops.get(id(loop))
             if known is None or known.loop is not loop:
                 self._loops = {key: other for key, other in self._loops.items() if not other.loop.is_closed()}
@@ -227,6 +240,7 @@ class Server:
     def close(self) -> None:
         """Close the connections of this library; those of event loops that still run follow soon."""
         with self._lock:
+            self._closed = True
             pool, self._pool, self._native = self._pool, None, None
             loops, self._loops = self._loops, {}
         for known in loops.values():

@@ -11,7 +11,7 @@ from entrepot.errors import CollectionMismatchError, CollectionNotFoundError, Co
 from entrepot.metadata import name_fault
 from entrepot.records import Query
 from entrepot.vectorstore import VectorStore
-from entrepot_redis import catalog, changing, reading
+from entrepot_redis import catalog, changing, reading, searching
 from entrepot_redis.catalog import MOST_COLUMNS, IndexPlan
 from entrepot_redis.commands import Ask
 from entrepot_redis.filters import RedisFilterConverter
@@ -243,7 +243,7 @@ class RedisVectorStore(VectorStore):
         return await self._aanswer(reading.fetch(self._names, self._here(), ids, include))
 
     def _search_script(self, query: Query) -> Script[list[Hit]]:
-        return reading.search(self._names, self._here(), query, self._ef_search)
+        return searching.search(self._names, self._here(), query, self._ef_search)
 
     def _search(self, query: Query) -> list[Hit]:
         return self._answer(self._search_script(query))

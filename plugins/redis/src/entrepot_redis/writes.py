@@ -19,11 +19,14 @@ local function store(key, first, last)
     end
 end
 local function indexed(written)
-    if #written == 0 then return 0 end
-    local query = {'FT.SEARCH', ARGV[2], '*', 'INKEYS', #written}
-    for _, key in ipairs(written) do query[#query + 1] = key end
-    for _, word in ipairs({'LIMIT', '0', '0', 'TIMEOUT', '0', 'DIALECT', '2'}) do query[#query + 1] = word end
-    return redis.call(unpack(query))[1]
+    local number = 0
+    for first = 1, #written, 1000 do
+        local last = math.min(first + 999, #written)
+        local query = {'FT.SEARCH', ARGV[2], '*', 'INKEYS', last - first + 1, unpack(written, first, last)}
+        for _, word in ipairs({'LIMIT', '0', '0', 'TIMEOUT', '0', 'DIALECT', '2'}) do query[#query + 1] = word end
+        number = number + redis.call(unpack(query))[1]
+    end
+    return number
 end
 """
 """KEYS: record, then documents. ARGV: generation, index, mode."""

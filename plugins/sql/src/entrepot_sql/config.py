@@ -11,7 +11,6 @@ from entrepot.opening import ChatMemoryConfig
 from entrepot_sql.repository import SqlChatMemoryRepository
 
 if TYPE_CHECKING:
-
     from entrepot.urls import StoreURL
 
 

@@ -52,6 +52,8 @@ _SWEEP_MESSAGES: Final = 500
 """Messages that one transaction removes."""
 _FETCHED: Final = 100
 """Messages that a question reads at a time."""
+_LONGEST: Final = 2.0**62
+"""Microseconds that a conversation lives at most: what is left of 64 bits beside the time of day."""
 
 _log = logging.getLogger(__name__)
 
@@ -217,7 +219,7 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
 
     @property
     def _ttl(self) -> int | None:
-        return None if self.ttl is None else max(1, int(self.ttl * 1_000_000))
+        return None if self.ttl is None else max(1, int(min(self.ttl * 1_000_000, _LONGEST)))
 
     def _claim(self, connection: Connection, conversation_id: str, count: int) -> tuple[int, int]:
         """Return the conversation's number and the first of `count` places in it, making it if need be."""

@@ -165,6 +165,19 @@ def test_each_conversation_has_its_own_time(memories: Memories) -> None:
     later.until_gone(lambda: memory.messages("late"))
 
 
+@pytest.mark.parametrize("ttl", [1e12, 1e16, 1e300])
+def test_a_life_beyond_the_calendar_lasts(memories: Memories, ttl: float) -> None:
+    # M8: longer than an engine's clock can count is as good as ever
+    memory = memory_with_expiry(memories, ttl)
+    if memory is None:
+        return
+    memory.append("c", batch("a", 1))
+    memory.append("c", batch("a", 2))
+    memory.replace("d", batch("b", 1))
+    assert ids(memory.messages("c")) == ids([*batch("a", 1), *batch("a", 2)])
+    assert sorted(memory.conversation_ids().items) == ["c", "d"]
+
+
 def test_without_expiry_nothing_expires(memories: Memories) -> None:
     # M8: a repository without ttl keeps what it writes, whatever others do on the endpoint
     keeping = memories()

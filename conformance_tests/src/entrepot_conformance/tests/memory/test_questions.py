@@ -259,3 +259,17 @@ def test_every_conversation_is_searched_and_named_exactly(memories: Memories) ->
         memory.append(name, [UserMessage("the same text", id=name)])
     found = memory.search(text="same", limit=1000)
     assert sorted(as_pairs(found)) == sorted((name, name) for name in ODD_IDS)
+
+
+def test_answers_are_ordered_to_the_microsecond(memories: Memories) -> None:
+    # M10, M2: newest first, also where a float of the instant would lose the difference
+    memory = declared(memories)
+    if memory is None:
+        return
+    last = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+    times = [last - timedelta(microseconds=number) for number in (3, 0, 2, 1)]
+    for number, created in enumerate(times):
+        memory.append(f"c{number % 2}", [UserMessage("needle", id=str(number), created=created)])
+    assert [found.message.created for found in memory.search(text="needle")] == sorted(times, reverse=True)
+    assert [found.message.id for found in memory.search(text="needle", since=last)] == ["1"]
+    assert [found.message.id for found in memory.search(text="needle", until=times[2])] == ["0"]
