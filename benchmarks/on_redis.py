@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from entrepot_redis import reading
+from entrepot_redis import searching
 from entrepot_redis.conformance import SERVER, connect
 from entrepot_redis.replies import found
 
@@ -124,7 +124,7 @@ class Plain:
 
     def search(self, store: Any, query: Query) -> Callable[[], list[dict[str, Any]]]:
         """Return what sends the commands of a search again, and makes dictionaries of the rows."""
-        script = reading.search(store._names, store._place, query, 100)
+        script = searching.search(store._names, store._place, query, 100)
         sent: list[Any] = []
         connection = self._client.connection_pool.get_connection()
 

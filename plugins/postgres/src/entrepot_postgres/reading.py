@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -70,15 +70,15 @@ def constant(text: str) -> sql.SQL:
 def condition(query: Query) -> Condition:
     """Return the condition of a query: its filter and its ids."""
     converted: Converted[PostgresClause] = query.pushed
-    parts: list[sql.SQL | sql.Composed] = []
+    parts: list[str] = []
     bound: list[object] = []
     if query.filter is not TRUE:
-        parts.append(constant(converted.query.sql))
+        parts.append(converted.query.sql)
         bound += converted.query.bound
     if query.ids is not None:
-        parts.append(sql.SQL("doc.id = ANY(%s::text[])"))
+        parts.append("doc.id = ANY(%s::text[])")
         bound.append(list(query.ids))
-    return Condition(sql.SQL(" AND ").join(parts) if parts else sql.SQL("true"), tuple(bound))
+    return Condition(constant(" AND ".join(parts) or "true"), tuple(bound))
 
 
 def _columns(include: Sequence[str]) -> sql.SQL | sql.Composed:
@@ -124,13 +124,19 @@ def search(names: Names, place: Place, query: Query, ef_search: int) -> Script[l
 
 def _exact_is_better(names: Names, place: Place, query: Query) -> Script[bool]:
     where, bound = condition(query)
-    statement = sql.SQL(
+    statement = _sampled(names.table.as_string(None), where.as_string(None))
+    [(matching, seen, rows)] = yield Statement(statement, (*bound, place.table))
+    return prefer_exact(matching, seen, max(rows or 0.0, seen), query.k)
+
+
+@lru_cache(maxsize=1024)
+def _sampled(table: str, where: str) -> sql.SQL:
+    composed = sql.SQL(
         "SELECT count(*) FILTER (WHERE {}), count(*),"
         " (SELECT reltuples::float8 FROM pg_class WHERE oid = %s::bigint::oid)"
         " FROM (SELECT terms FROM {} LIMIT {}) AS doc"
-    ).format(where, names.table, sql.Literal(SAMPLE))
-    [(matching, seen, rows)] = yield Statement(statement, (*bound, place.table))
-    return prefer_exact(matching, seen, max(rows or 0.0, seen), query.k)
+    ).format(constant(where), constant(table), sql.Literal(SAMPLE))
+    return constant(composed.as_string(None))
 
 
 def prefer_exact(matching: int, seen: int, rows: float, k: int) -> bool:
@@ -148,6 +154,35 @@ def prefer_exact(matching: int, seen: int, rows: float, k: int) -> bool:
     return visits > _MAX_SCAN / 2 or visits * _VISIT > rows
 
 
+@lru_cache(maxsize=1024)
+def _nearest(  # noqa: PLR0913, PLR0917 - the parts that vary
+    table: str,
+    include: tuple[str, ...],
+    operator: str,
+    where: str,
+    k: int,
+    exact: bool,  # noqa: FBT001
+) -> sql.SQL:
+    """Return the statement of a search; composing it takes longer than sending it, so it is kept.
+
+    The table is a quoted name; operator and condition are constants of this package.
+    """
+    # The sum is no expression that the index has, so the planner sorts all that match; ties by id (S1).
+    composed = sql.SQL(
+        "SELECT {}, doc.tableoid::bigint, (doc.embedding {} %b::vector){} AS distance"
+        " FROM {} AS doc WHERE {} ORDER BY {} LIMIT {}"
+    ).format(
+        _columns(include),
+        constant(operator),
+        sql.SQL(" + 0" if exact else ""),
+        constant(table),
+        constant(where),
+        sql.SQL("distance, id" if exact else "distance"),
+        sql.Literal(k),
+    )
+    return constant(composed.as_string(None))
+
+
 def _by_vector(names: Names, place: Place, query: Query, ef_search: int, *, exact: bool) -> Script[list[Hit]]:
     if not exact and place.half:
         found = yield from _by_half(names, place, query, ef_search)
@@ -155,19 +190,13 @@ def _by_vector(names: Names, place: Place, query: Query, ef_search: int, *, exac
             return found
         exact = True
     where, bound = condition(query)
-    # The sum is no expression that the index has, so the planner sorts all that match; ties by id (S1).
-    ordered = sql.SQL("distance, id" if exact else "distance")
-    statement = sql.SQL(
-        "SELECT {}, doc.tableoid::bigint, (doc.embedding {} %b::vector){} AS distance"
-        " FROM {} AS doc WHERE {} ORDER BY {} LIMIT {}"
-    ).format(
-        _columns(query.include),
-        _OPERATORS[place.info.metric],
-        sql.SQL(" + 0" if exact else ""),
-        names.table,
-        where,
-        ordered,
-        sql.Literal(query.k),
+    statement = _nearest(
+        names.table.as_string(None),
+        query.include,
+        _OPERATORS[place.info.metric].as_string(None),
+        where.as_string(None),
+        query.k,
+        exact,
     )
     settings = {} if exact else _index_settings(query, ef_search)
     rows = yield Statement(statement, (_packed(query), *bound), settings)
