@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
+import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -23,6 +24,7 @@ from entrepot.lifecycle import Resource
 from entrepot.records import Hit, StoredRecord
 from entrepot.search import SearchMode, SearchRequest
 from entrepot_conformance.mutants.model import breaks_core
+from entrepot_conformance.tests.ticking import LONGEST_GAP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -512,8 +514,16 @@ def causes_lost() -> AbstractContextManager[object]:
 
 @breaks_core("E3", SimpleVectorStore)
 def work_in_the_loop() -> AbstractContextManager[object]:
-    """Checks and codes large batches in the event loop."""
-    return patch.object(steps, "AT_ONCE", 10**9)
+    """Checks and codes large batches in the event loop, and takes its time, however fast the machine is."""
+    answer = steps._aanswer
+
+    async def inline(wanted: steps.Call, timeout: float) -> object:  # noqa: ASYNC109 - as the original
+        if wanted.exchange is None and getattr(wanted.coroutine, "__name__", "") == "in_thread":
+            time.sleep(2 * LONGEST_GAP)  # noqa: ASYNC251 - that is what is wrong
+            return wanted.sync(*wanted.args, **wanted.kwargs)
+        return await answer(wanted, timeout)
+
+    return patch.object(steps, "_aanswer", inline)
 
 
 @breaks_core("E4", SimpleVectorStore)
