@@ -29,11 +29,12 @@ nox.options.sessions = ["lint", "types", "tests", "conformance", "mutants", "doc
 def distributions() -> list[Path]:
     """The folders of the workspace's distributions, the core first."""
     workspace = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["uv"]["workspace"]
+    left_out = {ROOT / folder for folder in workspace["exclude"]}
     return [
         folder
         for pattern in workspace["members"]
         for folder in sorted(ROOT.glob(pattern))
-        if (folder / "pyproject.toml").is_file()
+        if (folder / "pyproject.toml").is_file() and folder not in left_out
     ]
 
 

@@ -18,6 +18,7 @@ DISTRIBUTIONS = [
     for pattern in WORKSPACE["tool"]["uv"]["workspace"]["members"]
     for folder in sorted(ROOT.glob(pattern))
     if (folder / "pyproject.toml").is_file()
+    and str(folder.relative_to(ROOT)) not in WORKSPACE["tool"]["uv"]["workspace"]["exclude"]
 ]
 each_distribution = pytest.mark.parametrize("folder", DISTRIBUTIONS, ids=lambda folder: folder.name)
 
