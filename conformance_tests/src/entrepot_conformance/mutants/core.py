@@ -184,7 +184,7 @@ def or_before_and() -> AbstractContextManager[object]:
     from entrepot.filters import text  # noqa: PLC0415 - what is changed
 
     and_, or_ = text._AND, text._OR
-    return _parsing(patch.multiple(text, _AND=or_, _OR=and_))
+    return patch.multiple(text, _AND=or_, _OR=and_)
 
 
 @breaks_core("F7", SimpleVectorStore)
@@ -193,7 +193,7 @@ def keywords_in_capitals() -> AbstractContextManager[object]:
     from entrepot.filters import text  # noqa: PLC0415 - what is changed
 
     joins = {key: value for key, value in text._JOINS.items() if key.isupper() or not key.isalpha()}
-    return _parsing(patch.object(text, "_JOINS", _CaseSensitive(joins)))
+    return patch.object(text, "_JOINS", _CaseSensitive(joins))
 
 
 class _CaseSensitive(dict[str, Any]):
@@ -232,25 +232,16 @@ def columns_from_nothing() -> AbstractContextManager[object]:
         begin(self, *arguments, **options)
         self.column -= 1
 
-    return _parsing(patch.object(FilterSyntaxError, "__init__", shifted))
+    return patch.object(FilterSyntaxError, "__init__", shifted)
 
 
-@contextlib.contextmanager
-def _parsing(manager: AbstractContextManager[object]) -> Any:
-    """Change the parser, and forget before and after what it read."""
+def forget_forms() -> None:
+    """Empty the caches of trees and normal forms by their texts: other code has filled them."""
     from entrepot import hooks  # noqa: PLC0415 - what is changed
     from entrepot.filters import text  # noqa: PLC0415
 
-    def forget() -> None:
-        text._cached_parse.cache_clear()
-        hooks._normal_of_text.cache_clear()
-
-    forget()
-    with manager:
-        try:
-            yield
-        finally:
-            forget()
+    text._cached_parse.cache_clear()
+    hooks._normal_of_text.cache_clear()
 
 
 # --- S ----------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from hypothesis import Phase, settings
 from entrepot.errors import EntrepotError
 from entrepot_conformance.citations import SUITE, citations
 from entrepot_conformance.mutants import opening
+from entrepot_conformance.mutants.core import forget_forms
 from entrepot_conformance.mutants.model import Mutant, all_mutants
 from entrepot_conformance.rules import RULES
 
@@ -197,6 +198,7 @@ def try_mutant(name: str) -> Verdict:
             stack.enter_context(mutant.patch())
         except Exception as error:  # noqa: BLE001 - a mutant that cannot be made is told, not a crash
             return Verdict(name, mutant.rule, None, f"is broken: {error!r}", time.perf_counter() - began)
+        forget_forms()  # those that another mutant or the plain library has left
         watched = run_suite(mutant.kind, mutant.rule, tests, plain, slow=mutant.slow)
     seconds = time.perf_counter() - began
     if watched.killer is not None:
