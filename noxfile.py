@@ -247,9 +247,20 @@ def outside(session: nox.Session, wheels: list[Path]) -> None:
         external=True,
     )
     targets = [f"--target={wheel.name.split('-')[0].removeprefix('entrepot_')}" for wheel in theirs]
+    (place / "pytest.ini").write_text("[pytest]\n")  # else this workspace's settings are found
     with session.chdir(place):
         session.run(
-            *(str(python), "-m", "pytest", "-q", "--numprocesses=auto", "-p", "no:cacheprovider"),
+            *(
+                str(python),
+                "-m",
+                "pytest",
+                "-q",
+                "-c",
+                "pytest.ini",
+                "--numprocesses=auto",
+                "-p",
+                "no:cacheprovider",
+            ),
             *("--pyargs", "entrepot_conformance.tests", "-m", "not slow", *targets),
             f"--junitxml={REPORTS / 'outside'}.xml",
             external=True,
