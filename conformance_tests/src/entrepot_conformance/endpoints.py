@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from entrepot import aopen_chat_memory, open_chat_memory, open_vector_store
+from entrepot_conformance.servers import imported
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,7 @@ class Stores:
         self.address = address
         self._function = _function(spec)
         if spec.resets is not None:
-            _imported(spec.resets)(self.url(name))
+            imported(spec.resets)(self.url(name))
         elif "{name}" not in spec.opens and self._function is None:
             # A URL as it stands: whatever the collection holds goes before each test.
             with open_vector_store(self.url(name)) as store:
@@ -85,7 +85,7 @@ class Memories:
         self._function = _function(spec)
         self.address = address
         if spec.resets is not None:
-            _imported(spec.resets)(self.url())
+            imported(spec.resets)(self.url())
         elif self._function is None and "{name}" not in spec.opens and "{folder}" not in spec.opens:
             _forget_all(self.url())
 
@@ -126,7 +126,7 @@ def url_of(spec: TargetSpec, folder: Path, name: str, address: str) -> str:
 
 def _function(spec: TargetSpec) -> Any:
     """Return the function that opens the target, if it is not a URL."""
-    return None if "://" in spec.opens or "{url}" in spec.opens else _imported(spec.opens)
+    return None if "://" in spec.opens or "{url}" in spec.opens else imported(spec.opens)
 
 
 def _forget_all(url: str) -> None:
@@ -135,8 +135,3 @@ def _forget_all(url: str) -> None:
         while names := memory.conversation_ids().items:
             for name in names:
                 memory.delete(name)
-
-
-def _imported(path: str) -> Any:
-    module, _, attribute = path.partition(":")
-    return getattr(importlib.import_module(module), attribute)

@@ -6,7 +6,6 @@ import tempfile
 import time
 from contextlib import suppress
 from fnmatch import fnmatch
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -16,6 +15,7 @@ from entrepot_conformance.citations import citations
 from entrepot_conformance.endpoints import Memories, Stores
 from entrepot_conformance.page import render_page
 from entrepot_conformance.report import TargetReport, encode_report, new_report, rule_order
+from entrepot_conformance.servers import imported
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -171,8 +171,7 @@ def summary_lines(report: Report) -> list[str]:
 def _versions(spec: TargetSpec, server: SharedServer | None) -> dict[str, str]:
     if spec.versions is None:
         return {}
-    module, _, attribute = spec.versions.partition(":")
-    found: dict[str, str] = getattr(import_module(module), attribute)("" if server is None else server.url)
+    found: dict[str, str] = imported(spec.versions)("" if server is None else server.url)
     return dict(found)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from entrepot.capabilities import Capabilities
+from entrepot_conformance.rules import RULES
 from entrepot_conformance.servers import Way
 from entrepot_conformance.targets import Kind, Witness
 
@@ -187,7 +188,5 @@ def schema() -> dict[str, Any]:
 
 
 def rule_order(rules: Iterable[str]) -> list[str]:
-    """Return rules in the contract's order: by letter as there, then by number."""
-    return sorted(
-        set(rules), key=lambda rule: ("DFSMWTOE".find(rule[:1]), int(rule[1:]) if rule[1:].isdigit() else 0)
-    )
+    """Return rules in the contract's order."""
+    return sorted(set(rules), key=tuple(RULES).index)

@@ -199,7 +199,7 @@ class _Process:
             msg = "no wheel has this server"
             raise ServerAbsentError(msg)
         self._spec = spec
-        self._begin = _imported(spec.process)
+        self._begin = imported(spec.process)
         self._folder = Path(tempfile.mkdtemp(prefix=f"entrepot-{spec.name}-"))
         self._port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -281,7 +281,7 @@ def _new_container(image: str) -> Any:
 
 def _await(spec: ServerSpec, url: str, alive: Callable[[], bool]) -> None:
     """Wait until the server answers."""
-    ready, end = _imported(spec.ready), time.monotonic() + PATIENCE
+    ready, end = imported(spec.ready), time.monotonic() + PATIENCE
     while True:
         try:
             ready(url)
@@ -301,7 +301,8 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _imported(path: str) -> Any:
+def imported(path: str) -> Any:
+    """Return what ``module:attribute`` names."""
     module, _, attribute = path.partition(":")
     return getattr(importlib.import_module(module), attribute)
 

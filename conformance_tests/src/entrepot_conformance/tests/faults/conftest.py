@@ -23,6 +23,10 @@ TIMEOUT = 2.0
 """Seconds that the stores of these tests give an exchange."""
 SLACK = 2.0
 """Seconds that a refusal may come later on a busy machine."""
+CUTS = (0, 1, 5, 40, 400)
+"""Bytes of answers after which a connection breaks."""
+WRONG = "not-the-password-7f3a"
+"""A password that no server has."""
 
 
 @contextmanager

@@ -12,7 +12,16 @@ import pytest
 from entrepot import Message, UserMessage, aopen_chat_memory, open_chat_memory
 from entrepot.errors import AuthenticationError, BackendError, OperationTimeoutError, UnreachableError
 from entrepot_conformance.servers import running_server
-from entrepot_conformance.tests.faults.conftest import at, in_time, options, proxied, startable, with_password
+from entrepot_conformance.tests.faults.conftest import (
+    CUTS,
+    WRONG,
+    at,
+    in_time,
+    options,
+    proxied,
+    startable,
+    with_password,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,9 +30,6 @@ if TYPE_CHECKING:
     from entrepot_conformance.endpoints import Memories
     from entrepot_conformance.proxy import Proxy
 
-CUTS = (0, 1, 5, 40, 400)
-"""Bytes of answers after which a connection breaks."""
-WRONG = "not-the-password-7f3a"
 NAME = "a conversation"
 
 

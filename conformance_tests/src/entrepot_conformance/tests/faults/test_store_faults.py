@@ -20,7 +20,16 @@ from entrepot.errors import (
     UnreachableError,
 )
 from entrepot_conformance.servers import running_server
-from entrepot_conformance.tests.faults.conftest import at, in_time, options, proxied, startable, with_password
+from entrepot_conformance.tests.faults.conftest import (
+    CUTS,
+    WRONG,
+    at,
+    in_time,
+    options,
+    proxied,
+    startable,
+    with_password,
+)
 from entrepot_conformance.tests.store.data import document
 
 if TYPE_CHECKING:
@@ -29,10 +38,6 @@ if TYPE_CHECKING:
     from entrepot import VectorStore
     from entrepot_conformance.endpoints import Stores
     from entrepot_conformance.proxy import Proxy
-
-CUTS = (0, 1, 5, 40, 400)
-"""Bytes of answers after which a connection breaks."""
-WRONG = "not-the-password-7f3a"
 
 
 @pytest.fixture
