@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 
 from entrepot.capabilities import Metric
 from entrepot.completion import MAX_COMPLETION_ROWS
@@ -30,8 +30,8 @@ from entrepot.errors import (
 from entrepot.exchange import DEFAULT_TIMEOUT
 from entrepot.filters import TRUE, Expression, all_of, normalise, parse_filter
 from entrepot.lifecycle import Resource
-from entrepot.metadata import name_fault, same_metadata
-from entrepot.records import Query
+from entrepot.metadata import name_fault
+from entrepot.records import Query, unchanged
 from entrepot.steps import ask
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ class VectorStoreHooks(Resource):
     """
 
     writable: bool = True
+    _plugin_names: ClassVar[frozenset[str]] = HOOK_NAMES
 
     def __init__(  # noqa: PLR0913 - what every store is told
         self,
@@ -133,7 +134,7 @@ class VectorStoreHooks(Resource):
         if cls.__module__.partition(".")[0] == "entrepot":
             return
         for name in vars(cls):
-            private = name.startswith("_") and not name.startswith("__") and name not in HOOK_NAMES
+            private = name.startswith("_") and not name.startswith("__") and name not in cls._plugin_names
             if private and any(
                 name in vars(base) for base in cls.__mro__ if base.__module__.startswith("entrepot.")
             ):
@@ -210,12 +211,8 @@ class VectorStoreHooks(Resource):
         Used where the engine takes a filter only in part. The default reads once more and deletes;
         a plugin whose engine can compare and delete in one step overrides it.
         """
-        now = {record.id: record for record in self._fetch([record.id for record in records], ("metadata",))}
-        same = [
-            record.id
-            for record in records
-            if record.id in now and same_metadata(record.metadata or {}, now[record.id].metadata or {})
-        ]
+        now = self._fetch([record.id for record in records], ("metadata",))
+        same = unchanged(records, now)
         if same:
             self._delete(same)
 

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from entrepot.capabilities import Metric
 from entrepot.filters import Normal
+from entrepot.metadata import same_metadata
 from entrepot.search import DEFAULT_INCLUDE, Part, SearchMode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from entrepot.metadata import Metadata
 
@@ -72,6 +73,16 @@ class StoredRecord(NamedTuple):
     text: str | None = None
     metadata: Metadata | None = None
     vector: NDArray[np.float32] | None = None
+
+
+def unchanged(records: Sequence[StoredRecord], now: Iterable[StoredRecord]) -> list[str]:
+    """Return the ids of documents whose metadata is now what it was when they were read (D7)."""
+    found = {record.id: record.metadata or {} for record in now}
+    return [
+        record.id
+        for record in records
+        if record.id in found and same_metadata(record.metadata or {}, found[record.id])
+    ]
 
 
 class Hit(NamedTuple):

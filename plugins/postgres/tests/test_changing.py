@@ -56,9 +56,9 @@ class Strict(PostgresVectorStore):
 
     faults: list[EntrepotError]
 
-    def _answer(self, script: Any, kind: Any = "read") -> Any:
+    def _answer(self, script: Any) -> Any:
         try:
-            return super()._answer(script, kind)
+            return super()._answer(script)
         except EntrepotError as error:
             self.faults.append(error)
             raise

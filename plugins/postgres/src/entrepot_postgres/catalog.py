@@ -58,6 +58,11 @@ class Place(NamedTuple):
     table: int
     vector: int
 
+    @property
+    def ann(self) -> bool:
+        """Whether searches may be approximate."""
+        return self.indexed
+
 
 class IndexPlan(NamedTuple):
     """The index that a new collection gets: None for exact searches alone."""

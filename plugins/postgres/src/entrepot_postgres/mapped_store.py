@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
 from entrepot.capabilities import Metric
-from entrepot.errors import CollectionNotFoundError
 from entrepot_postgres import catalog, mapped_reading, mapped_table
 from entrepot_postgres.mapping import check_table, table_mapping
 from entrepot_postgres.names import Name
@@ -18,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from entrepot.capabilities import Capabilities
-    from entrepot.records import CollectionInfo, Hit, Page, Query, StoredRecord
+    from entrepot.records import Hit, Page, Query, StoredRecord
+    from entrepot_postgres.catalog import Place
     from entrepot_postgres.mapped_table import Table
     from entrepot_postgres.scripts import Script
 
@@ -54,38 +54,17 @@ class MappedPostgresVectorStore(PostgresVectorStore):
         check_table(self.collection)
         self._mapping = table_mapping(mapping)
         self._table_name = Name(self.schema, self.collection)
-        self._table: Table | None = None
 
     # --- the table --------------------------------------------------------------------------------------
 
-    def _forget(self) -> None:
-        super()._forget()
-        self._table = None
-
     def _read(self) -> Table:
-        if self._table is None:
-            msg = f"there is no table {self.collection!r}"
-            raise CollectionNotFoundError(msg)
-        return self._table
+        return cast("Table", self._here())
 
-    def _described(self, table: Table | None) -> CollectionInfo | None:
-        self._table = table
-        if table is None:
-            return None
-        self.capabilities = msgspec.structs.replace(self.capabilities, ann=table.indexed)
-        return table.info
-
-    def _table_script(self) -> Script[Table | None]:
+    def _describe_script(self) -> Script[Place | Table | None]:
         metric = self._wanted_metric or Metric.COSINE
         return mapped_table.describe(
             self._table_name, self.collection, self._mapping, metric, self._wanted_dimension
         )
-
-    def _describe(self) -> CollectionInfo | None:
-        return self._described(self._answer(self._table_script()))
-
-    async def _adescribe(self) -> CollectionInfo | None:
-        return self._described(await self._aanswer(self._table_script()))
 
     # --- reading ----------------------------------------------------------------------------------------
 

@@ -64,6 +64,11 @@ class Table(NamedTuple):
     columns: dict[str, Column]
     only: PostgresClause
 
+    @property
+    def ann(self) -> bool:
+        """Whether searches may be approximate."""
+        return self.indexed
+
 
 class _Found(NamedTuple):
     """A column as the database has it: its type without domain, that of its elements, and more."""

@@ -26,6 +26,7 @@ from entrepot_postgres.config import check_pool_size, check_schema, connection_t
 from entrepot_postgres.conversations import SWEPT, statements_of
 from entrepot_postgres.names import memory_names_of
 from entrepot_postgres.plugin import POSTGRES_MEMORY_CAPABILITIES
+from entrepot_postgres.scripts import as_a
 from entrepot_postgres.sessions import Server
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class PostgresChatMemoryRepository(ChatMemoryRepository):
 
     def _answer(self, script: Script[T], kind: Kind = "read") -> T:
         try:
-            return self._server.run(script, kind)
+            return self._server.run(as_a(kind, script))
         except CollectionNotFoundError as error:
             raise self._gone() from error.__cause__
 
@@ -150,7 +151,7 @@ class PostgresChatMemoryRepository(ChatMemoryRepository):
         if not self._server.has_async:
             return await asyncio.to_thread(self._answer, script, kind)
         try:
-            return await self._server.arun(script, kind)
+            return await self._server.arun(as_a(kind, script))
         except CollectionNotFoundError as error:
             raise self._gone() from error.__cause__
 

@@ -7,10 +7,11 @@ settings that they need, and what is known if the connection breaks.
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from psycopg import sql
+
+from entrepot.scripted import Work, work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
@@ -26,8 +27,10 @@ Kind: TypeAlias = Literal["read", "snapshot", "write", "transaction"]
 """Whether a script reads, reads one state of the database by several statements, writes by one statement, or
 writes by several that hold together."""
 if TYPE_CHECKING:
-    Script: TypeAlias = Generator["Statement | Work", Any, T]
+    Script: TypeAlias = Generator["Begin | Statement | Work", Any, T]
     """The statements of an operation that returns T, and what it computes of their rows."""
+    Sending: TypeAlias = Generator["Statement | Work", Any, T]
+    """What is sent for a script, which returns T."""
 
 _STEPS: Final = ((1000, 100), (100, 10))
 """Timeouts of at least so many milliseconds are rounded up to such steps, so that they need setting once."""
@@ -54,10 +57,16 @@ class Statement(NamedTuple):
     prepare: bool | None = False
 
 
-class Work(NamedTuple):
-    """Work on the CPU that takes more than a moment: done beside the event loop, if there is one (E3)."""
+class Begin(NamedTuple):
+    """What a script is, if it does more than read: asked before its first statement."""
 
-    function: Callable[[], Any]
+    kind: Kind
+
+
+def as_a(kind: Kind, script: Script[T]) -> Script[T]:
+    """Return a script that says what it is."""
+    yield Begin(kind)
+    return (yield from script)
 
 
 _AT_ONCE: Final = 500
@@ -66,9 +75,7 @@ _AT_ONCE: Final = 500
 
 def decoded(rows: Rows, function: Callable[[Rows], T]) -> Script[T]:
     """Return what a function makes of rows."""
-    if len(rows) <= _AT_ONCE:
-        return function(rows)
-    return cast("T", (yield Work(partial(function, rows))))
+    return work(function, rows, at_once=len(rows) <= _AT_ONCE)
 
 
 class Course(Generic[T]):
@@ -88,7 +95,7 @@ class Course(Generic[T]):
     """
 
     def __init__(
-        self, script: Script[T], first: Statement | Work, left: float, kind: Kind, known: Settings | None
+        self, script: Script[T], first: Statement, left: float, kind: Kind, known: Settings | None
     ) -> None:
         self.lost: Outcome = "not_done"
         self.in_transaction = known is None or kind in ("transaction", "snapshot")
@@ -103,18 +110,18 @@ class Course(Generic[T]):
                 break
         self._lasting = {"statement_timeout": str(milliseconds)}
 
-    def before(self) -> Script[None]:
+    def before(self) -> Sending[None]:
         """Make settings that last, outside of the transaction: a rollback would undo them."""
         if self._known is None:
             return
         wanted = {**_LOCKING, **self._lasting}
         if not self.in_transaction:
-            wanted |= () if isinstance(self._first, Work) else self._first.settings
+            wanted |= self._first.settings
         yield from self._arm(self._known, wanted)
 
-    def within(self) -> Script[T]:
+    def within(self) -> Sending[T]:
         """Send the statements of the script, each behind the settings that it needs; return its result."""
-        statement = self._first
+        statement: Any = self._first
         while True:
             if isinstance(statement, Work):
                 pass
@@ -134,7 +141,7 @@ class Course(Generic[T]):
                 return cast("T", end.value)
 
     @staticmethod
-    def _arm(known: Settings, wanted: Mapping[str, str]) -> Script[None]:
+    def _arm(known: Settings, wanted: Mapping[str, str]) -> Sending[None]:
         missing = {name: value for name, value in wanted.items() if known.get(name) != value}
         if missing:
             yield _set(missing, lasting=True)

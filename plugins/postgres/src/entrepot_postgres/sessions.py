@@ -18,15 +18,16 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed, PoolTi
 
 from entrepot.errors import ClosedError, ConfigurationError, EntrepotError
 from entrepot.exchange import remaining
+from entrepot.scripted import Result, Work, aadvance, advance
 from entrepot_postgres import faults
 from entrepot_postgres.binary import register
 from entrepot_postgres.pools import AsyncConnection, Connection, Loop, whole
-from entrepot_postgres.scripts import Course, Work
+from entrepot_postgres.scripts import Begin, Course
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 
-    from entrepot_postgres.scripts import Kind, Script, Statement
+    from entrepot_postgres.scripts import Kind, Script, Sending, Statement
 
     Pool: TypeAlias = ConnectionPool[Any]
     AsyncPool: TypeAlias = AsyncConnectionPool[Any]
@@ -156,7 +157,7 @@ class Server:
             raise faults.connecting(error, self.where) from error
         with connection:
             script = script_of()
-            return self._on(connection, next(script), script, left)
+            return self._on(connection, cast("Statement", next(script)), script, left)
 
     async def acheck(self, script_of: Callable[[], Script[T]]) -> T:
         """As `check`; the connection stays for the running event loop."""
@@ -164,24 +165,28 @@ class Server:
 
     # --- scripts ----------------------------------------------------------------------------------------
 
-    def run(self, script: Script[T], kind: Kind = "read", collection: str = "") -> T:
+    def run(self, script: Script[T], collection: str = "") -> T:
         """Carry out a script; a transaction commits or rolls back with it."""
-        try:
-            first = next(script)
-        except StopIteration as end:  # there is nothing to ask
-            return cast("T", end.value)
+        first: Any = advance(script)
+        kind: Kind = "read"
+        if isinstance(first, Begin):
+            kind, first = first.kind, advance(script)
+        if isinstance(first, Result):  # there is nothing to ask
+            return cast("Result[T]", first).value
         left = remaining(self.timeout)
         until = time.monotonic() + left
         with self._session(left) as connection:
             left = max(until - time.monotonic(), 0.001)
             return self._on(connection, first, script, left, kind, collection)
 
-    async def arun(self, script: Script[T], kind: Kind = "read", collection: str = "") -> T:
+    async def arun(self, script: Script[T], collection: str = "") -> T:
         """As `run`."""
-        try:
-            first = next(script)
-        except StopIteration as end:
-            return cast("T", end.value)
+        first: Any = await aadvance(script)
+        kind: Kind = "read"
+        if isinstance(first, Begin):
+            kind, first = first.kind, await aadvance(script)
+        if isinstance(first, Result):
+            return cast("Result[T]", first).value
         left = remaining(self.timeout)
         until = time.monotonic() + left
         async with self._asession(left) as connection:
@@ -226,7 +231,7 @@ class Server:
     def _on(  # noqa: PLR0913, PLR0917 - what it works with
         self,
         connection: psycopg.Connection[Any],
-        first: Statement | Work,
+        first: Statement,
         script: Script[T],
         left: float,
         kind: Kind = "read",
@@ -258,7 +263,7 @@ class Server:
     async def _aon(  # noqa: PLR0913, PLR0917 - what it works with
         self,
         connection: psycopg.AsyncConnection[Any],
-        first: Statement | Work,
+        first: Statement,
         script: Script[T],
         left: float,
         kind: Kind = "read",
@@ -285,7 +290,7 @@ class Server:
             script.close()
 
 
-def _send(cursor: psycopg.Cursor[Any], script: Script[T]) -> T:
+def _send(cursor: psycopg.Cursor[Any], script: Sending[T]) -> T:
     """Run the statements of a script, handing it their rows."""
     try:
         step = next(script)
@@ -299,7 +304,7 @@ def _send(cursor: psycopg.Cursor[Any], script: Script[T]) -> T:
         return cast("T", end.value)
 
 
-async def _asend(cursor: psycopg.AsyncCursor[Any], script: Script[T]) -> T:
+async def _asend(cursor: psycopg.AsyncCursor[Any], script: Sending[T]) -> T:
     """As `_send`; what takes long on the CPU is done in a thread."""
     try:
         step = next(script)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
-import msgspec
-
-from entrepot.errors import CollectionMismatchError, CollectionNotFoundError, ConfigurationError
+from entrepot.errors import ConfigurationError
+from entrepot.filters import TRUE
 from entrepot.metadata import name_fault
 from entrepot.records import Query
-from entrepot.vectorstore import VectorStore
+from entrepot.scripted import ScriptedVectorStore, encode
 from entrepot_postgres import catalog, changing, reading
 from entrepot_postgres.catalog import IndexPlan, Place
 from entrepot_postgres.config import check_pool_size, check_range, check_schema, connection_target
 from entrepot_postgres.filters import PostgresFilterConverter
+from entrepot_postgres.mapped_table import Table
 from entrepot_postgres.names import names_of
 from entrepot_postgres.plugin import POSTGRES_CAPABILITIES
+from entrepot_postgres.scripts import as_a
 from entrepot_postgres.sessions import Server
 
 if TYPE_CHECKING:
@@ -25,17 +25,14 @@ if TYPE_CHECKING:
     from entrepot.capabilities import Capabilities
     from entrepot.filters import Normal
     from entrepot.records import CollectionInfo, Hit, IfExists, Page, Record, StoredRecord
-    from entrepot_postgres.changing import Batch
-    from entrepot_postgres.scripts import Kind, Script
+    from entrepot_postgres.scripts import Script
 
 T = TypeVar("T")
 
-_AT_ONCE: Final = 20_000
-"""Characters of text and metadata that are encoded on the event loop: about a millisecond."""
 _CONVERTER: Final = PostgresFilterConverter()
 
 
-class PostgresVectorStore(VectorStore):
+class PostgresVectorStore(ScriptedVectorStore[Place | Table]):
     """Documents in a table of PostgreSQL, searched with pgvector.
 
     Every filter is answered by the server, exactly. Searches use pgvector's HNSW index where the collection
@@ -111,7 +108,6 @@ class PostgresVectorStore(VectorStore):
         self._ef_search = ef_search
         self._names = names_of(schema, collection)
         self._server = Server(target, pool_size=pool_size, timeout=self.timeout, client=client)
-        self._place: Place | None = None
 
     # --- connecting -------------------------------------------------------------------------------------
 
@@ -136,97 +132,41 @@ class PostgresVectorStore(VectorStore):
         """The pool of connections: psycopg_pool's, for sync use unless an async one was given."""
         return self._server.client if self._server.client is not None else self._server.pool()
 
-    def _answer(self, script: Script[T], kind: Kind = "read") -> T:
-        try:
-            return self._server.run(script, kind, self.collection)
-        except (CollectionNotFoundError, CollectionMismatchError):
-            self._forget()
-            raise
+    def _answer(self, script: Script[T]) -> T:
+        return self._server.run(script, self.collection)
 
-    async def _aanswer(self, script: Script[T], kind: Kind = "read") -> T:
+    async def _aanswer(self, script: Script[T]) -> T:
         if not self._server.has_async:
-            return await asyncio.to_thread(self._answer, script, kind)
-        try:
-            return await self._server.arun(script, kind, self.collection)
-        except (CollectionNotFoundError, CollectionMismatchError):
-            self._forget()
-            raise
-
-    def _forget(self) -> None:
-        """Look at the collection anew before the next operation: it is not what it was."""
-        self._info = None
-        self._place = None
+            return await super()._aanswer(script)
+        return await self._server.arun(script, self.collection)
 
     # --- collections ------------------------------------------------------------------------------------
 
-    def _here(self) -> Place:
-        if self._place is None:
-            msg = f"there is no collection {self.collection!r}"
-            raise CollectionNotFoundError(msg)
-        return self._place
-
-    def _seen(self, place: Place | None) -> CollectionInfo | None:
-        self._place = place
-        if place is None:
-            return None
-        ann = place.indexed
-        if ann is not self.capabilities.ann:
-            self.capabilities = msgspec.structs.replace(self.capabilities, ann=ann)
-        return place.info
-
-    def _describe_script(self) -> Script[Place | None]:
+    def _describe_script(self) -> Script[Place | Table | None]:
         return catalog.describe(self._names, self.schema, self.collection)
 
-    def _describe(self) -> CollectionInfo | None:
-        return self._seen(self._answer(self._describe_script()))
+    def _create_script(self, info: CollectionInfo) -> Script[Place | Table]:
+        return as_a("transaction", catalog.create(self._names, self.schema, info, self._plan))
 
-    async def _adescribe(self) -> CollectionInfo | None:
-        return self._seen(await self._aanswer(self._describe_script()))
+    def _drop_script(self) -> Script[None]:
+        return as_a("transaction", catalog.drop(self._names, self.schema, self.collection))
 
-    def _create_script(self, info: CollectionInfo) -> Script[Place]:
-        return catalog.create(self._names, self.schema, info, self._plan)
-
-    def _create(self, info: CollectionInfo) -> None:
-        self._seen(self._answer(self._create_script(info), "transaction"))
-
-    async def _acreate(self, info: CollectionInfo) -> None:
-        self._seen(await self._aanswer(self._create_script(info), "transaction"))
-
-    def _drop(self) -> None:
-        self._answer(catalog.drop(self._names, self.schema, self.collection), "transaction")
-        self._place = None
-
-    async def _adrop(self) -> None:
-        await self._aanswer(catalog.drop(self._names, self.schema, self.collection), "transaction")
-        self._place = None
-
-    def _list_collections(self) -> list[str]:
-        return self._answer(catalog.list_collections(self._names))
-
-    async def _alist_collections(self) -> list[str]:
-        return await self._aanswer(catalog.list_collections(self._names))
+    def _list_collections_script(self) -> Script[list[str]]:
+        return catalog.list_collections(self._names)
 
     def _details_script(self) -> Script[dict[str, Any]]:
         return catalog.details(self._names.table, indexed=self._here().indexed)
 
-    def _details(self) -> dict[str, Any]:
-        return self._answer(self._details_script())
-
-    async def _adetails(self) -> dict[str, Any]:
-        return await self._aanswer(self._details_script())
-
     # --- reading ----------------------------------------------------------------------------------------
-
-    # What a store of another kind of table does in other ways.
 
     def _converter(self) -> PostgresFilterConverter | None:
         return _CONVERTER
 
-    def _search_script(self, query: Query) -> Script[list[Hit]]:
-        return reading.search(self._names, self._here(), query, self._ef_search)
-
     def _fetch_script(self, ids: Sequence[str], include: Sequence[str]) -> Script[list[StoredRecord]]:
         return reading.fetch(self._names, ids, include)
+
+    def _search_script(self, query: Query) -> Script[list[Hit]]:
+        return reading.search(self._names, self._own(), query, self._ef_search)
 
     def _scan_script(self, query: Query, token: str | None, size: int) -> Script[Page[StoredRecord]]:
         return reading.scan(self._names, query, token, size)
@@ -234,110 +174,27 @@ class PostgresVectorStore(VectorStore):
     def _count_script(self, query: Query) -> Script[int]:
         return reading.count(self._names, query)
 
-    # What is the same for all.
-
-    def _fetch(self, ids: Sequence[str], include: Sequence[str]) -> list[StoredRecord]:
-        return self._answer(self._fetch_script(ids, include))
-
-    async def _afetch(self, ids: Sequence[str], include: Sequence[str]) -> list[StoredRecord]:
-        return await self._aanswer(self._fetch_script(ids, include))
-
-    def _search(self, query: Query) -> list[Hit]:
-        return self._answer(self._search_script(query))
-
-    async def _asearch(self, query: Query) -> list[Hit]:
-        return await self._aanswer(self._search_script(query))
-
-    def _searches_script(self, queries: Sequence[Query]) -> Script[list[list[Hit]]]:
-        found: list[list[Hit]] = []
-        for query in queries:
-            hits = yield from self._search_script(query)
-            found.append(hits)
-        return found
-
-    def _search_batch(self, queries: Sequence[Query]) -> list[list[Hit]]:
-        return self._answer(self._searches_script(queries))
-
-    async def _asearch_batch(self, queries: Sequence[Query]) -> list[list[Hit]]:
-        return await self._aanswer(self._searches_script(queries))
-
-    def _scan(self, query: Query, token: str | None, size: int) -> Page[StoredRecord]:
-        return self._answer(self._scan_script(query, token, size))
-
-    async def _ascan(self, query: Query, token: str | None, size: int) -> Page[StoredRecord]:
-        return await self._aanswer(self._scan_script(query, token, size))
-
-    def _count(self, query: Query) -> int:
-        return self._answer(self._count_script(query))
-
-    async def _acount(self, query: Query) -> int:
-        return await self._aanswer(self._count_script(query))
-
     # --- changing ---------------------------------------------------------------------------------------
 
-    def _write(self, records: Sequence[Record], if_exists: IfExists) -> object:
-        batch = changing.batch_of(records, self._here())
-        return self._answer(changing.write(self._names, batch, if_exists), _kind_of(if_exists))
+    def _own(self) -> Place:
+        return cast("Place", self._here())
 
-    async def _awrite(self, records: Sequence[Record], if_exists: IfExists) -> object:
-        batch = await self._abatch(records)
-        return await self._aanswer(changing.write(self._names, batch, if_exists), _kind_of(if_exists))
+    def _write_script(
+        self, records: Sequence[Record], if_exists: IfExists, inside: Normal = TRUE
+    ) -> Script[object]:
+        batch = yield from encode(changing.batch_of, records, self._own())
+        together = if_exists == "error" or inside is not TRUE  # what may have to be undone
+        script = changing.write(self._names, batch, if_exists, inside)
+        yield from as_a("transaction" if together else "write", script)
+        return None
 
-    def _write_inside(self, records: Sequence[Record], if_exists: IfExists, inside: Normal) -> object:
-        batch = changing.batch_of(records, self._here())
-        return self._answer(changing.write(self._names, batch, if_exists, inside), "transaction")
+    def _update_script(
+        self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str], inside: Normal = TRUE
+    ) -> Script[list[str]]:
+        limits = self.capabilities.limits
+        return as_a("transaction", changing.update(self._names, ids, changes, unset, limits, inside))
 
-    async def _awrite_inside(self, records: Sequence[Record], if_exists: IfExists, inside: Normal) -> object:
-        batch = await self._abatch(records)
-        return await self._aanswer(changing.write(self._names, batch, if_exists, inside), "transaction")
-
-    async def _abatch(self, records: Sequence[Record]) -> Batch:
-        """Encode documents, beside the event loop if that takes more than a moment (E3)."""
-        size = sum(len(record.text or "") + len(record.metadata_json) for record in records)
-        if size <= _AT_ONCE:
-            return changing.batch_of(records, self._here())
-        return await asyncio.to_thread(changing.batch_of, records, self._here())
-
-    def _update(self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str]) -> list[str]:
-        script = changing.update(self._names, ids, changes, unset, self.capabilities.limits)
-        return self._answer(script, "transaction")
-
-    async def _aupdate(
-        self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str]
-    ) -> list[str]:
-        script = changing.update(self._names, ids, changes, unset, self.capabilities.limits)
-        return await self._aanswer(script, "transaction")
-
-    def _update_inside(
-        self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str], inside: Normal
-    ) -> list[str]:
-        script = changing.update(self._names, ids, changes, unset, self.capabilities.limits, inside)
-        return self._answer(script, "transaction")
-
-    async def _aupdate_inside(
-        self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str], inside: Normal
-    ) -> list[str]:
-        script = changing.update(self._names, ids, changes, unset, self.capabilities.limits, inside)
-        return await self._aanswer(script, "transaction")
-
-    def _delete_script(self, target: Sequence[str] | Query) -> tuple[Script[None], Kind]:
+    def _delete_script(self, target: Sequence[str] | Query, inside: Normal = TRUE) -> Script[None]:
         if isinstance(target, Query):
-            return changing.delete_matching(self._names, target), "write"
-        return changing.delete_ids(self._names, target), "transaction"
-
-    def _delete(self, target: Sequence[str] | Query) -> None:
-        self._answer(*self._delete_script(target))
-
-    async def _adelete(self, target: Sequence[str] | Query) -> None:
-        await self._aanswer(*self._delete_script(target))
-
-    def _delete_inside(self, ids: Sequence[str], inside: Normal) -> None:
-        self._answer(changing.delete_ids(self._names, ids, inside), "transaction")
-
-    async def _adelete_inside(self, ids: Sequence[str], inside: Normal) -> None:
-        await self._aanswer(changing.delete_ids(self._names, ids, inside), "transaction")
-
-
-def _kind_of(if_exists: IfExists) -> Kind:
-    """Return how documents are written: what may have to be undone is a transaction."""
-    return "transaction" if if_exists == "error" else "write"
+            return as_a("write", changing.delete_matching(self._names, target))
+        return as_a("transaction", changing.delete_ids(self._names, target, inside))

@@ -120,6 +120,11 @@ class Place(NamedTuple):
     generation: str
     columns: Columns
 
+    @property
+    def ann(self) -> bool:
+        """Whether searches may be approximate."""
+        return self.kind == "hnsw"
+
 
 class IndexPlan(NamedTuple):
     """The index that a new collection gets."""

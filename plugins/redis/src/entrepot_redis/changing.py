@@ -13,8 +13,8 @@ from entrepot.drafts import check_sizes
 from entrepot.errors import BackendError, DuplicateIdError
 from entrepot.filters import TRUE
 from entrepot.guards import changed, changed_inside, refuse_outside
-from entrepot.metadata import decode_metadata, encode_metadata, same_metadata
-from entrepot.records import StoredRecord
+from entrepot.metadata import decode_metadata, encode_metadata
+from entrepot.records import StoredRecord, unchanged
 from entrepot_redis.catalog import check_generation, number_columns
 from entrepot_redis.commands import Ask
 from entrepot_redis.fields import fields_of, names_in, pairs_of
@@ -231,12 +231,7 @@ def delete_unchanged(names: StoreNames, place: Place, records: Sequence[StoredRe
     for at in range(0, len(records), _PIECE):
         part = records[at : at + _PIECE]
         stored = yield from _versions(names, place, [record.id for record in part])
-        same = [
-            record.id
-            for record in part
-            if record.id in stored
-            and same_metadata(record.metadata or {}, stored[record.id][0].metadata or {})
-        ]
+        same = unchanged(part, [record for record, _ in stored.values()])
         if same:
             numbers = [stored[name][1] for name in same]
             yield from _run(names, place, DELETE, same, "each", numbers)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import hiredis
 from redis.exceptions import NoScriptError, RedisError, ResponseError
 
 from entrepot.errors import EntrepotError
+from entrepot.scripted import advance
 from entrepot_redis import faults
 from entrepot_redis.commands import Lua
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
     from entrepot.errors import Outcome
+    from entrepot.scripted import Result
     from entrepot_redis.commands import Ask, Command, Script
 
 T = TypeVar("T")
@@ -122,22 +124,12 @@ def _weight(reply: Any) -> int:
     return len(reply) if isinstance(reply, list) else 1  # pyright: ignore[reportUnknownArgumentType]
 
 
-class Result(Generic[T]):
-    """What a script returns."""
-
-    def __init__(self, value: T) -> None:
-        self.value = value
-
-
 def advanced(script: Script[T], replies: list[Any]) -> Ask | Result[T]:
     """Hand a script its replies; return what it asks next, or what it returns."""
     for reply in replies:
         if isinstance(reply, Exception):
             raise reply
-    try:
-        return script.send(replies)
-    except StopIteration as end:  # which no thread could hand over
-        return Result(end.value)
+    return cast("Ask | Result[T]", advance(script, replies))
 
 
 async def aadvanced(script: Script[T], replies: list[Any]) -> Ask | Result[T]:

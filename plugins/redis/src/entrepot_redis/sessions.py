@@ -14,7 +14,7 @@ import asyncio
 import threading
 import time
 from contextlib import asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import redis
 import redis.asyncio
@@ -29,8 +29,9 @@ from redis.retry import Retry
 
 from entrepot.errors import ClosedError, ConfigurationError
 from entrepot.exchange import remaining
+from entrepot.scripted import Result, aadvance, advance
 from entrepot_redis import faults
-from entrepot_redis.exchanges import Result, State, aadvanced, advanced, aexchange, exchange, left_until
+from entrepot_redis.exchanges import State, aadvanced, advanced, aexchange, exchange, left_until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Mapping
@@ -321,15 +322,14 @@ class Server:
         """Carry out a script within what is left of the exchange."""
         until = time.monotonic() + remaining(self.timeout)
         state = State(self.where, collection)
+        step: Ask | Result[T] = advance(script)
         try:
-            step: Ask | Result[T] = next(script)
-        except StopIteration as end:  # there is nothing to ask
-            return cast("T", end.value)
-        try:
-            with self._session(until) as connection, state.faults():
-                while not isinstance(step, Result):
-                    step = advanced(script, exchange(connection, state.sending(step), until))
-                return step.value
+            if not isinstance(step, Result):
+                with self._session(until) as connection, state.faults():
+                    while not isinstance(step, Result):
+                        step = advanced(script, exchange(connection, state.sending(step), until))
+            answer: T = step.value
+            return answer
         finally:
             script.close()
 
@@ -337,17 +337,15 @@ class Server:
         """As `run`."""
         until = time.monotonic() + remaining(self.timeout)
         state = State(self.where, collection)
+        step: Ask | Result[T] = await aadvance(script)
         try:
-            step: Ask | Result[T] = next(script)
-        except StopIteration as end:
-            return cast("T", end.value)
-        try:
-            async with self._asession(until) as connection:
-                with state.faults():
-                    while not isinstance(step, Result):
-                        step = await aadvanced(
-                            script, await aexchange(connection, state.sending(step), until)
-                        )
-                    return step.value
+            if not isinstance(step, Result):
+                async with self._asession(until) as connection:
+                    with state.faults():
+                        while not isinstance(step, Result):
+                            replies = await aexchange(connection, state.sending(step), until)
+                            step = await aadvanced(script, replies)
+            answer: T = step.value
+            return answer
         finally:
             script.close()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-import msgspec
-
-from entrepot.errors import CollectionMismatchError, CollectionNotFoundError, ConfigurationError
+from entrepot.errors import CollectionNotFoundError, ConfigurationError
+from entrepot.filters import TRUE
 from entrepot.metadata import name_fault
 from entrepot.records import Query
-from entrepot.vectorstore import VectorStore
+from entrepot.scripted import ScriptedVectorStore, encode
 from entrepot_redis import catalog, changing, reading, searching
 from entrepot_redis.catalog import MOST_COLUMNS, IndexPlan
 from entrepot_redis.commands import Ask
@@ -26,16 +24,12 @@ if TYPE_CHECKING:
     from entrepot.filters import Normal
     from entrepot.records import CollectionInfo, Hit, IfExists, Page, Record, StoredRecord
     from entrepot_redis.catalog import Place
-    from entrepot_redis.changing import Batch
     from entrepot_redis.commands import Script
 
 T = TypeVar("T")
 
-_AT_ONCE: Final = 20_000
-"""Characters of text and metadata that are encoded on the event loop: about a millisecond."""
 
-
-class RedisVectorStore(VectorStore):
+class RedisVectorStore(ScriptedVectorStore["Place"]):
     """Documents in Redis, searched with its own search engine.
 
     Metadata needs no schema: what filters ask of a document goes into index fields that are added when a
@@ -125,7 +119,6 @@ class RedisVectorStore(VectorStore):
         if self._server.db != 0:
             msg = f"a vector store needs database 0, where Redis has its indexes, not {self._server.db}"
             raise ConfigurationError(msg, hint="tell collections apart by namespace=")
-        self._place: Place | None = None
 
     # --- connecting -------------------------------------------------------------------------------------
 
@@ -154,192 +147,83 @@ class RedisVectorStore(VectorStore):
         try:
             return self._server.run(script, self.collection)
         except CollectionNotFoundError:
-            place = self._forget()
-            if place is not None:  # an index that is gone may have been made anew
-                self._server.run(catalog.refuse_stale(self._names, place), self.collection)
-            raise
-        except CollectionMismatchError:
-            self._forget()
+            if self._place is not None:  # an index that is gone may have been made anew
+                self._server.run(catalog.refuse_stale(self._names, self._place), self.collection)
             raise
 
     async def _aanswer(self, script: Script[T]) -> T:
         if not self._server.has_async:
-            return await asyncio.to_thread(self._answer, script)
+            return await super()._aanswer(script)
         try:
             return await self._server.arun(script, self.collection)
         except CollectionNotFoundError:
-            place = self._forget()
-            if place is not None:
-                await self._server.arun(catalog.refuse_stale(self._names, place), self.collection)
+            if self._place is not None:
+                await self._server.arun(catalog.refuse_stale(self._names, self._place), self.collection)
             raise
-        except CollectionMismatchError:
-            self._forget()
-            raise
-
-    def _forget(self) -> Place | None:
-        """Look at the collection anew before the next operation: it is not what it was."""
-        place, self._place, self._info = self._place, None, None
-        return place
 
     # --- collections ------------------------------------------------------------------------------------
 
-    def _here(self) -> Place:
-        if self._place is None:
-            msg = f"there is no collection {self.collection!r}"
-            raise CollectionNotFoundError(msg)
-        return self._place
+    def _describe_script(self) -> Script[Place | None]:
+        return catalog.describe(self._names, self.collection)
 
-    def _seen(self, place: Place | None) -> CollectionInfo | None:
-        self._place = place
-        if place is None:
-            self._info = None
-            return None
-        ann = place.kind == "hnsw"
-        if ann is not self.capabilities.ann:
-            self.capabilities = msgspec.structs.replace(self.capabilities, ann=ann)
-        return place.info
+    def _create_script(self, info: CollectionInfo) -> Script[Place]:
+        return catalog.create(self._names, info, self._plan)
 
-    def _describe(self) -> CollectionInfo | None:
-        return self._seen(self._answer(catalog.describe(self._names, self.collection)))
+    def _drop_script(self) -> Script[None]:
+        return catalog.drop(self._names, self.collection)
 
-    async def _adescribe(self) -> CollectionInfo | None:
-        return self._seen(await self._aanswer(catalog.describe(self._names, self.collection)))
+    def _list_collections_script(self) -> Script[list[str]]:
+        return catalog.list_collections(self._names)
 
-    def _create(self, info: CollectionInfo) -> None:
-        self._seen(self._answer(catalog.create(self._names, info, self._plan)))
-
-    async def _acreate(self, info: CollectionInfo) -> None:
-        self._seen(await self._aanswer(catalog.create(self._names, info, self._plan)))
-
-    def _drop(self) -> None:
-        self._answer(catalog.drop(self._names, self.collection))
-        self._place = None
-
-    async def _adrop(self) -> None:
-        await self._aanswer(catalog.drop(self._names, self.collection))
-        self._place = None
-
-    def _list_collections(self) -> list[str]:
-        return self._answer(catalog.list_collections(self._names))
-
-    async def _alist_collections(self) -> list[str]:
-        return await self._aanswer(catalog.list_collections(self._names))
-
-    def _details(self) -> dict[str, Any]:
-        return self._answer(catalog.details(self._names, self._here()))
-
-    async def _adetails(self) -> dict[str, Any]:
-        return await self._aanswer(catalog.details(self._names, self._here()))
+    def _details_script(self) -> Script[dict[str, Any]]:
+        return catalog.details(self._names, self._here())
 
     # --- reading ----------------------------------------------------------------------------------------
 
     def _converter(self) -> RedisFilterConverter:
         return RedisFilterConverter(None if self._place is None else self._place.columns)
 
-    def _fetch(self, ids: Sequence[str], include: Sequence[str]) -> list[StoredRecord]:
-        return self._answer(reading.fetch(self._names, self._here(), ids, include))
-
-    async def _afetch(self, ids: Sequence[str], include: Sequence[str]) -> list[StoredRecord]:
-        return await self._aanswer(reading.fetch(self._names, self._here(), ids, include))
+    def _fetch_script(self, ids: Sequence[str], include: Sequence[str]) -> Script[list[StoredRecord]]:
+        return reading.fetch(self._names, self._here(), ids, include)
 
     def _search_script(self, query: Query) -> Script[list[Hit]]:
         return searching.search(self._names, self._here(), query, self._ef_search)
 
-    def _search(self, query: Query) -> list[Hit]:
-        return self._answer(self._search_script(query))
+    def _search_batch_script(self, queries: Sequence[Query]) -> Script[list[list[Hit]]]:
+        return _together([self._search_script(query) for query in queries])
 
-    async def _asearch(self, query: Query) -> list[Hit]:
-        return await self._aanswer(self._search_script(query))
+    def _scan_script(self, query: Query, token: str | None, size: int) -> Script[Page[StoredRecord]]:
+        return reading.scan(self._names, self._here(), query, token, size)
 
-    def _search_batch(self, queries: Sequence[Query]) -> list[list[Hit]]:
-        return self._answer(_together([self._search_script(query) for query in queries]))
-
-    async def _asearch_batch(self, queries: Sequence[Query]) -> list[list[Hit]]:
-        return await self._aanswer(_together([self._search_script(query) for query in queries]))
-
-    def _scan(self, query: Query, token: str | None, size: int) -> Page[StoredRecord]:
-        return self._answer(reading.scan(self._names, self._here(), query, token, size))
-
-    async def _ascan(self, query: Query, token: str | None, size: int) -> Page[StoredRecord]:
-        return await self._aanswer(reading.scan(self._names, self._here(), query, token, size))
-
-    def _count(self, query: Query) -> int:
-        return self._answer(reading.count(self._names, self._here(), query))
-
-    async def _acount(self, query: Query) -> int:
-        return await self._aanswer(reading.count(self._names, self._here(), query))
+    def _count_script(self, query: Query) -> Script[int]:
+        return reading.count(self._names, self._here(), query)
 
     # --- changing ---------------------------------------------------------------------------------------
 
-    def _write(self, records: Sequence[Record], if_exists: IfExists) -> object:
-        batch = changing.batch_of(records, self._here())
-        return self._answer(changing.write(self._names, batch, if_exists))
-
-    async def _awrite(self, records: Sequence[Record], if_exists: IfExists) -> object:
-        batch = await self._abatch(records)
-        return await self._aanswer(changing.write(self._names, batch, if_exists))
-
-    def _write_inside(self, records: Sequence[Record], if_exists: IfExists, inside: Normal) -> object:
-        batch = changing.batch_of(records, self._here())
-        return self._answer(changing.write(self._names, batch, if_exists, inside))
-
-    async def _awrite_inside(self, records: Sequence[Record], if_exists: IfExists, inside: Normal) -> object:
-        batch = await self._abatch(records)
-        return await self._aanswer(changing.write(self._names, batch, if_exists, inside))
-
-    async def _abatch(self, records: Sequence[Record]) -> Batch:
-        """Encode documents, beside the event loop if that takes more than a moment (E3)."""
-        size = sum(len(record.text or "") + len(record.metadata_json) for record in records)
-        if size <= _AT_ONCE:
-            return changing.batch_of(records, self._here())
-        return await asyncio.to_thread(changing.batch_of, records, self._here())
+    def _write_script(
+        self, records: Sequence[Record], if_exists: IfExists, inside: Normal = TRUE
+    ) -> Script[object]:
+        batch = yield from encode(changing.batch_of, records, self._here())
+        yield from changing.write(self._names, batch, if_exists, inside)
+        return None
 
     def _update_script(
-        self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str], *inside: Normal
+        self,
+        ids: Sequence[str],
+        changes: Mapping[str, Any],
+        unset: Sequence[str],
+        inside: Normal = TRUE,
     ) -> Script[list[str]]:
         limits = self.capabilities.limits
-        return changing.update(self._names, self._here(), ids, changes, unset, limits, *inside)
+        return changing.update(self._names, self._here(), ids, changes, unset, limits, inside)
 
-    def _update(self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str]) -> list[str]:
-        return self._answer(self._update_script(ids, changes, unset))
-
-    async def _aupdate(
-        self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str]
-    ) -> list[str]:
-        return await self._aanswer(self._update_script(ids, changes, unset))
-
-    def _update_inside(
-        self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str], inside: Normal
-    ) -> list[str]:
-        return self._answer(self._update_script(ids, changes, unset, inside))
-
-    async def _aupdate_inside(
-        self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str], inside: Normal
-    ) -> list[str]:
-        return await self._aanswer(self._update_script(ids, changes, unset, inside))
-
-    def _delete_script(self, target: Sequence[str] | Query) -> Script[None]:
+    def _delete_script(self, target: Sequence[str] | Query, inside: Normal = TRUE) -> Script[None]:
         if isinstance(target, Query):
             return changing.delete_matching(self._names, self._here(), target)
-        return changing.delete_ids(self._names, self._here(), target)
+        return changing.delete_ids(self._names, self._here(), target, inside)
 
-    def _delete(self, target: Sequence[str] | Query) -> None:
-        self._answer(self._delete_script(target))
-
-    async def _adelete(self, target: Sequence[str] | Query) -> None:
-        await self._aanswer(self._delete_script(target))
-
-    def _delete_unchanged(self, records: Sequence[StoredRecord]) -> None:
-        self._answer(changing.delete_unchanged(self._names, self._here(), records))
-
-    async def _adelete_unchanged(self, records: Sequence[StoredRecord]) -> None:
-        await self._aanswer(changing.delete_unchanged(self._names, self._here(), records))
-
-    def _delete_inside(self, ids: Sequence[str], inside: Normal) -> None:
-        self._answer(changing.delete_ids(self._names, self._here(), ids, inside))
-
-    async def _adelete_inside(self, ids: Sequence[str], inside: Normal) -> None:
-        await self._aanswer(changing.delete_ids(self._names, self._here(), ids, inside))
+    def _delete_unchanged_script(self, records: Sequence[StoredRecord]) -> Script[None]:
+        return changing.delete_unchanged(self._names, self._here(), records)
 
 
 def _together(scripts: Sequence[Script[T]]) -> Script[list[T]]:
