@@ -136,7 +136,7 @@ def test_later_writes_remove_what_has_expired(
     path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(repository, "_SWEEP_SECONDS", 0.0)
+    monkeypatch.setattr("entrepot.memory.repository._SWEEP_SECONDS", 0.0)
     with opened(10) as memory:
         for number in range(50):
             memory.append(f"c{number}", [UserMessage("x") for _ in range(3)])

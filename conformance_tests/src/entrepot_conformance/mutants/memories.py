@@ -145,6 +145,17 @@ class Ignoring(InMemoryChatMemoryRepository):
         return self._conversations.get(name)
 
 
+@breaks("M8", "memory")
+class Broom(InMemoryChatMemoryRepository):
+    """Sweeps out the living with those that have expired."""
+
+    def _sweep(self, after: str | None) -> tuple[int, str | None]:
+        swept = super()._sweep(after)
+        for name in list(self._names):
+            self._delete(name)
+        return swept
+
+
 @breaks("M10", "memory")
 class Pattern(InMemoryChatMemoryRepository):
     """Searches without regard to case."""

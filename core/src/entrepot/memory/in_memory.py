@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_right, insort
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from entrepot.capabilities import Capabilities
 from entrepot.exchange import DEFAULT_TIMEOUT
@@ -16,6 +16,10 @@ from entrepot.records import Page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+
+_SWEPT: Final = 1000
+"""Conversations that are looked at together for what has expired."""
 
 
 class _Conversation:
@@ -39,6 +43,7 @@ class InMemoryChatMemoryRepository(ChatMemoryRepository):
 
     backend = "simple"
     capabilities = Capabilities(ttl=True, memory_search=True)
+    sweeps = True
 
     def __init__(
         self,
@@ -91,8 +96,7 @@ class InMemoryChatMemoryRepository(ChatMemoryRepository):
     def _replace(self, conversation_id: str, entries: Sequence[Entry]) -> None:
         with self._lock:
             self._forget(conversation_id)
-            if entries:
-                self._add(self._fresh(conversation_id), entries)
+            self._add(self._fresh(conversation_id), entries)
 
     def _truncate(self, conversation_id: str, after: str) -> bool:
         with self._lock:
@@ -143,6 +147,13 @@ class InMemoryChatMemoryRepository(ChatMemoryRepository):
         found.sort(key=lambda hit: (hit[1], -hit[2]))
         found.sort(key=lambda hit: hit[0], reverse=True)  # stable; a float of it would lose microseconds
         return [(name, text) for _, name, _, text in found[: question.limit]]
+
+    def _sweep(self, after: str | None) -> tuple[int, str | None]:
+        with self._lock:
+            start = 0 if after is None else bisect_right(self._names, after)
+            looked = self._names[start : start + _SWEPT]
+            gone = [name for name in looked if self._living(name) is None]
+        return len(gone), looked[-1] if len(looked) == _SWEPT else None
 
     def _close(self) -> None:
         self._conversations.clear()

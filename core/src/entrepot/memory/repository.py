@@ -8,12 +8,15 @@ an async client overrides the twin.
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from abc import abstractmethod
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from entrepot.errors import (
     ConfigurationError,
+    EntrepotError,
     MessageError,
     RequestError,
     UnknownMessageError,
@@ -34,6 +37,10 @@ if TYPE_CHECKING:
 
 _MANY: Final = 500
 """Messages that are coded beside the event loop, not in it: fewer are done sooner than a thread starts (E3)."""
+_SWEEP_SECONDS: Final = 10.0
+"""Between two looks for what has expired, in a repository that writes."""
+
+_log = logging.getLogger(__name__)
 
 
 class Entry(NamedTuple):
@@ -58,10 +65,16 @@ class ChatMemoryRepository(Resource):
     A conversation id is a non-empty str of at most 512 characters, taken exactly (M6). Appends are
     atomic and rewrite nothing; batches of one conversation have one total order (M1).
 
+    Attributes:
+        sweeps: Whether what has expired takes room until `_sweep` frees it; an engine that expires by itself
+            leaves it False.
+
     Args:
         ttl: Seconds after the last write at which a conversation reads as unknown (M8), or None.
         timeout: Seconds for each exchange with the engine (E4).
     """
+
+    sweeps: ClassVar[bool] = False
 
     def __init__(self, *, ttl: float | None = None, timeout: float = DEFAULT_TIMEOUT) -> None:
         super().__init__(timeout=timeout)
@@ -73,6 +86,8 @@ class ChatMemoryRepository(Resource):
                 msg = f"ttl must be a positive number of seconds, not {ttl!r}"
                 raise ConfigurationError(msg)
         self.ttl = ttl
+        self._swept_until: str | None = None
+        self._next_sweep = 0.0
 
     # --- hooks ------------------------------------------------------------------------------------------
 
@@ -86,7 +101,7 @@ class ChatMemoryRepository(Resource):
 
     @abstractmethod
     def _replace(self, conversation_id: str, entries: Sequence[Entry]) -> None:
-        """Put entries in the place of all messages, in one step; none removes the conversation (M4)."""
+        """Put entries, at least one, in the place of all messages, in one step (M4)."""
 
     @abstractmethod
     def _truncate(self, conversation_id: str, after: str) -> bool:
@@ -112,6 +127,17 @@ class ChatMemoryRepository(Resource):
         """Return conversation ids and messages that a question finds, newest first; where declared (M10)."""
         raise NotImplementedError(question)
 
+    def _sweep(self, after: str | None) -> tuple[int, str | None]:  # noqa: ARG002 - for those that sweep
+        """Free the room of some conversations that have expired; where `sweeps`.
+
+        Args:
+            after: Where to begin: what the last call returned, or None for the start.
+
+        Returns:
+            How many conversations were removed, and where to go on; None at the end.
+        """
+        return 0, None
+
     async def _aappend(self, conversation_id: str, entries: Sequence[Entry]) -> None:
         return await asyncio.to_thread(self._append, conversation_id, entries)
 
@@ -135,6 +161,9 @@ class ChatMemoryRepository(Resource):
 
     async def _afind(self, question: Question) -> list[tuple[str, bytes]]:
         return await asyncio.to_thread(self._find, question)
+
+    async def _asweep(self, after: str | None) -> tuple[int, str | None]:
+        return await asyncio.to_thread(self._sweep, after)
 
     # --- writing ----------------------------------------------------------------------------------------
 
@@ -256,6 +285,20 @@ class ChatMemoryRepository(Resource):
         """As `search`."""
         return await self._arun("search", self._search_steps(text, role, since, until, metadata, limit))
 
+    # --- what has expired -------------------------------------------------------------------------------
+
+    def remove_expired(self) -> int:
+        """Free the room of all conversations that have expired, and return how many they were.
+
+        They read as unknown before that already (M8). It is done in small steps, so that other writers need not
+        wait; 0 where the engine does it by itself.
+        """
+        return self._run("remove_expired", self._remove_expired_steps())
+
+    async def aremove_expired(self) -> int:
+        """As `remove_expired`."""
+        return await self._arun("remove_expired", self._remove_expired_steps())
+
     # --- what the methods share -------------------------------------------------------------------------
 
     def _append_steps(self, conversation_id: str, messages: Sequence[Message]) -> Steps[None]:
@@ -263,11 +306,16 @@ class ChatMemoryRepository(Resource):
         entries = yield from _entries(messages)
         if entries:
             yield from tell(self._append, self._aappend, name, entries)
+            yield from self._sweep_sometimes_steps()
 
     def _replace_steps(self, conversation_id: str, messages: Sequence[Message]) -> Steps[None]:
         name = _conversation(conversation_id)
         entries = yield from _entries(messages)
+        if not entries:
+            yield from tell(self._delete, self._adelete, name)
+            return
         yield from tell(self._replace, self._areplace, name, entries)
+        yield from self._sweep_sometimes_steps()
 
     def _truncate_steps(self, conversation_id: str, after: str) -> Steps[None]:
         name = _conversation(conversation_id)
@@ -275,6 +323,25 @@ class ChatMemoryRepository(Resource):
         if not found:
             msg = f"the conversation holds no message {after!r}"
             raise UnknownMessageError(msg)
+
+    def _remove_expired_steps(self) -> Steps[int]:
+        removed, after = 0, None
+        while self.sweeps:
+            count, after = yield from tell(self._sweep, self._asweep, after)
+            removed += count
+            if after is None:
+                break
+        return removed
+
+    def _sweep_sometimes_steps(self) -> Steps[None]:
+        """After a write that succeeded: free some of what has expired, unless that was done a moment ago."""
+        if not self.sweeps or self.ttl is None or time.monotonic() < self._next_sweep:
+            return
+        self._next_sweep = time.monotonic() + _SWEEP_SECONDS
+        try:
+            _, self._swept_until = yield from tell(self._sweep, self._asweep, self._swept_until)
+        except EntrepotError as error:
+            _log.debug("removing expired conversations failed: %s", type(error).__name__)
 
     def _tail_steps(self, conversation_id: str, last: int | None) -> Steps[list[Message]]:
         name = _conversation(conversation_id)

@@ -7,11 +7,11 @@ settings that they need, and what is known if the connection breaks.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from psycopg import sql
 
-from entrepot.scripted import Work, work
+from entrepot.scripted import Result, Work, work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
@@ -58,7 +58,10 @@ class Statement(NamedTuple):
 
 
 class Begin(NamedTuple):
-    """What a script is, if it does more than read: asked before its first statement."""
+    """What the statements that follow are, if they do more than read.
+
+    A script may have several such parts, each a transaction of its own; those before the last change nothing.
+    """
 
     kind: Kind
 
@@ -119,8 +122,8 @@ class Course(Generic[T]):
             wanted |= self._first.settings
         yield from self._arm(self._known, wanted)
 
-    def within(self) -> Sending[T]:
-        """Send the statements of the script, each behind the settings that it needs; return its result."""
+    def within(self) -> Sending[Begin | Result[T]]:
+        """Send the statements of the script, each behind the settings that it needs, until it ends or begins anew."""
         statement: Any = self._first
         while True:
             if isinstance(statement, Work):
@@ -136,9 +139,11 @@ class Course(Generic[T]):
             try:
                 statement = self._script.send(answer)
             except StopIteration as end:
+                statement = Result(end.value)
+            if isinstance(statement, Begin | Result):
                 if self._kind in ("write", "transaction"):
                     self.lost = "unknown"  # the commit is still to come
-                return cast("T", end.value)
+                return statement
 
     @staticmethod
     def _arm(known: Settings, wanted: Mapping[str, str]) -> Sending[None]:

@@ -155,9 +155,10 @@ class Server:
             connection = Connection.connect(**self._target, connect_timeout=whole(left))
         except Exception as error:
             raise faults.connecting(error, self.where) from error
+        script = script_of()
         with connection:
-            script = script_of()
-            return self._on(connection, cast("Statement", next(script)), script, left)
+            step = self._on(connection, cast("Statement", next(script)), script, left)
+            return cast("Result[T]", step).value
 
     async def acheck(self, script_of: Callable[[], Script[T]]) -> T:
         """As `check`; the connection stays for the running event loop."""
@@ -167,31 +168,41 @@ class Server:
 
     def run(self, script: Script[T], collection: str = "") -> T:
         """Carry out a script; a transaction commits or rolls back with it."""
-        first: Any = advance(script)
-        kind: Kind = "read"
-        if isinstance(first, Begin):
-            kind, first = first.kind, advance(script)
-        if isinstance(first, Result):  # there is nothing to ask
-            return cast("Result[T]", first).value
+        step: Any = advance(script)
         left = remaining(self.timeout)
         until = time.monotonic() + left
-        with self._session(left) as connection:
-            left = max(until - time.monotonic(), 0.001)
-            return self._on(connection, first, script, left, kind, collection)
+        try:
+            while not isinstance(step, Result):
+                kind: Kind = "read"
+                if isinstance(step, Begin):
+                    kind, step = step.kind, advance(script)
+                if isinstance(step, Result):  # there is nothing to ask
+                    break
+                with self._session(left) as connection:
+                    left = max(until - time.monotonic(), 0.001)
+                    step = self._on(connection, step, script, left, kind, collection)
+            return cast("Result[T]", step).value
+        finally:
+            script.close()
 
     async def arun(self, script: Script[T], collection: str = "") -> T:
         """As `run`."""
-        first: Any = await aadvance(script)
-        kind: Kind = "read"
-        if isinstance(first, Begin):
-            kind, first = first.kind, await aadvance(script)
-        if isinstance(first, Result):
-            return cast("Result[T]", first).value
+        step: Any = await aadvance(script)
         left = remaining(self.timeout)
         until = time.monotonic() + left
-        async with self._asession(left) as connection:
-            left = max(until - time.monotonic(), 0.001)
-            return await self._aon(connection, first, script, left, kind, collection)
+        try:
+            while not isinstance(step, Result):
+                kind: Kind = "read"
+                if isinstance(step, Begin):
+                    kind, step = step.kind, await aadvance(script)
+                if isinstance(step, Result):
+                    break
+                async with self._asession(left) as connection:
+                    left = max(until - time.monotonic(), 0.001)
+                    step = await self._aon(connection, step, script, left, kind, collection)
+            return cast("Result[T]", step).value
+        finally:
+            script.close()
 
     @contextmanager
     def _session(self, left: float) -> Generator[psycopg.Connection[Any]]:
@@ -236,7 +247,7 @@ class Server:
         left: float,
         kind: Kind = "read",
         collection: str = "",
-    ) -> T:
+    ) -> Begin | Result[T]:
         own = connection if isinstance(connection, Connection) else None
         course = Course(script, first, left, kind, None if own is None else own.known)
         if own is not None:
@@ -257,8 +268,6 @@ class Server:
             if connection.closed and self._pool is not None:
                 self._pool.drain()  # others that nobody uses are likely to be broken as well
             raise faults.running(error, self.where, collection, course.lost) from error
-        finally:
-            script.close()
 
     async def _aon(  # noqa: PLR0913, PLR0917 - what it works with
         self,
@@ -268,7 +277,7 @@ class Server:
         left: float,
         kind: Kind = "read",
         collection: str = "",
-    ) -> T:
+    ) -> Begin | Result[T]:
         own = connection if isinstance(connection, AsyncConnection) else None
         course = Course(script, first, left, kind, None if own is None else own.known)
         try:
@@ -286,8 +295,6 @@ class Server:
             if connection.closed and self.client is None:
                 self._here().forget_idle()
             raise faults.running(error, self.where, collection, course.lost) from error
-        finally:
-            script.close()
 
 
 def _send(cursor: psycopg.Cursor[Any], script: Sending[T]) -> T:

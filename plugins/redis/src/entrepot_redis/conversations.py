@@ -17,13 +17,10 @@ business (appendonly, appendfsync).
 
 from __future__ import annotations
 
-import base64
-import binascii
 from typing import TYPE_CHECKING, Final
 
-from entrepot.errors import RequestError
+from entrepot.memory.cursors import name_behind, page_of
 from entrepot.messages import Role
-from entrepot.records import Page
 from entrepot_redis.commands import Ask, Lua
 from entrepot_redis.questions import NOTHING, notes_of
 
@@ -31,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from entrepot.memory.repository import Entry
+    from entrepot.records import Page
     from entrepot_redis.commands import Command, Script
     from entrepot_redis.names import MemoryNames
 
@@ -306,34 +304,17 @@ def json_of(entry: bytes) -> bytes:
 def ids(names: MemoryNames, limit: int, cursor: str | None) -> Script[Page[str]]:
     """Return a page of conversation ids, in the order of their bytes (M9)."""
     found: list[bytes] = []
-    start = _place_of(cursor)
+    behind = name_behind(cursor)
+    start = b"-" if behind is None else b"(" + behind
     while start and len(found) <= limit:
         most = min(limit + 1 - len(found), _LOOKED_AT)
         [[start, *more]] = yield Ask([_LIST([names.conversations], names.base, start, most, _LOOKED_AT)])
         found += more
-    page = [name.decode() for name in found[:limit]]
-    return Page(page, _cursor_at(page[-1]) if len(found) > limit else None)
+    return page_of(found, limit)
 
 
-def _cursor_at(name: str) -> str:
-    return base64.urlsafe_b64encode(name.encode()).decode()
-
-
-def _place_of(cursor: str | None) -> bytes:
-    if cursor is None:
-        return b"-"
-    try:
-        name = base64.b64decode(cursor, altchars=b"-_", validate=True)
-        name.decode()
-    except (binascii.Error, ValueError, TypeError):
-        raise RequestError(
-            "the cursor is none of this repository's", hint="pass the token of a page"
-        ) from None
-    return b"(" + name
-
-
-def sweep(names: MemoryNames) -> Script[tuple[int, bool]]:
-    """Remove what is left of conversations that have expired; return how many, and whether there is more."""
+def sweep(names: MemoryNames) -> Script[tuple[int, str | None]]:
+    """Remove what is left of conversations that have expired; return how many, and a place if there is more."""
     command = _SWEEP([names.due, names.heads, names.conversations, names.unsaid], names.base, _SWEPT)
     [[removed, more]] = yield Ask([command], writes=True)
-    return removed, bool(more)
+    return removed, "more" if more else None

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import math
-import time
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 import msgspec
 
-from entrepot.errors import CollectionNotFoundError, ConfigurationError, CorruptDataError, EntrepotError
+from entrepot.errors import CollectionNotFoundError, ConfigurationError, CorruptDataError
 from entrepot.exchange import DEFAULT_TIMEOUT
-from entrepot.memory.repository import ChatMemoryRepository
+from entrepot.memory.scripted import ScriptedChatMemoryRepository
 from entrepot.metadata import name_fault
-from entrepot.steps import tell
+from entrepot.scripted import work
 from entrepot_redis import catalog, conversations, questions
 from entrepot_redis.names import memory_names
 from entrepot_redis.plugin import MEMORY_CAPABILITIES
@@ -28,22 +26,17 @@ if TYPE_CHECKING:
     from entrepot.memory.repository import Entry
     from entrepot.messages import Role
     from entrepot.records import Page
-    from entrepot.steps import Steps
-    from entrepot_redis.commands import Command, Script
+    from entrepot_redis.commands import Script
 
 T = TypeVar("T")
 
-_SWEEP_SECONDS: Final = 10.0
-"""Between two looks for what has expired, in a repository that writes."""
 _LONGEST: Final = 10**14
 """Milliseconds, about 3,000 years: what is much longer a script cannot add to the time of day."""
 _AT_ONCE: Final = 100
 """Messages that are encoded on the event loop; more are done beside it (E3)."""
 
-_log = logging.getLogger(__name__)
 
-
-class RedisChatMemoryRepository(ChatMemoryRepository):
+class RedisChatMemoryRepository(ScriptedChatMemoryRepository):
     """Conversations in Redis.
 
     Thread-safe; every write is one Lua script, whole or not at all. Expiry is a property of the conversation:
@@ -77,6 +70,7 @@ class RedisChatMemoryRepository(ChatMemoryRepository):
 
     backend = "redis"
     capabilities: Capabilities = MEMORY_CAPABILITIES
+    sweeps = True
 
     def __init__(  # noqa: PLR0913 - the options of the backend
         self,
@@ -113,7 +107,6 @@ class RedisChatMemoryRepository(ChatMemoryRepository):
         )  # fmt: skip
         self.namespace = str(self._server.db)
         self._wanted = questions
-        self._next_sweep = 0.0
 
     @property
     def native_client(self) -> object:
@@ -153,7 +146,7 @@ class RedisChatMemoryRepository(ChatMemoryRepository):
 
     async def _aanswer(self, script: Script[T]) -> T:
         if not self._server.has_async:
-            return await asyncio.to_thread(self._answer, script)
+            return await super()._aanswer(script)
         return await self._server.arun(script, self.memory)
 
     # --- writing ----------------------------------------------------------------------------------------
@@ -163,8 +156,9 @@ class RedisChatMemoryRepository(ChatMemoryRepository):
         """Milliseconds that a conversation lives, as far as the server's calendar goes."""
         return None if self.ttl is None else math.ceil(min(max(self.ttl * 1000, 1), _LONGEST))
 
-    def _stored(self, conversation_id: str, entries: Sequence[Entry], replace: bool) -> Command:  # noqa: FBT001
-        return conversations.stored(
+    def _write_script(self, conversation_id: str, entries: Sequence[Entry], *, replace: bool) -> Script[None]:
+        stored = partial(
+            conversations.stored,
             self._names,
             conversation_id,
             entries,
@@ -172,75 +166,47 @@ class RedisChatMemoryRepository(ChatMemoryRepository):
             replace=replace,
             questions=self.capabilities.memory_search,
         )
+        command = yield from work(stored, at_once=len(entries) <= _AT_ONCE)
+        yield from conversations.write(command)
 
-    async def _astored(self, conversation_id: str, entries: Sequence[Entry], replace: bool) -> Command:  # noqa: FBT001
-        if len(entries) <= _AT_ONCE:
-            return self._stored(conversation_id, entries, replace)
-        return await asyncio.to_thread(self._stored, conversation_id, entries, replace)
+    def _append_script(self, conversation_id: str, entries: Sequence[Entry]) -> Script[None]:
+        return self._write_script(conversation_id, entries, replace=False)
 
-    def _append(self, conversation_id: str, entries: Sequence[Entry]) -> None:
-        self._answer(conversations.write(self._stored(conversation_id, entries, replace=False)))
-        self._sweep_now_and_then()
+    def _replace_script(self, conversation_id: str, entries: Sequence[Entry]) -> Script[None]:
+        return self._write_script(conversation_id, entries, replace=True)
 
-    async def _aappend(self, conversation_id: str, entries: Sequence[Entry]) -> None:
-        await self._aanswer(conversations.write(await self._astored(conversation_id, entries, replace=False)))
-        await self._asweep_now_and_then()
+    def _truncate_script(self, conversation_id: str, after: str) -> Script[bool]:
+        return conversations.truncate(self._names, conversation_id, after, self._life)
 
-    def _replace(self, conversation_id: str, entries: Sequence[Entry]) -> None:
-        if not entries:
-            self._delete(conversation_id)
-            return
-        self._answer(conversations.write(self._stored(conversation_id, entries, replace=True)))
-        self._sweep_now_and_then()
+    def _delete_script(self, conversation_id: str) -> Script[None]:
+        return conversations.delete(self._names, conversation_id)
 
-    async def _areplace(self, conversation_id: str, entries: Sequence[Entry]) -> None:
-        if not entries:
-            await self._adelete(conversation_id)
-            return
-        await self._aanswer(conversations.write(await self._astored(conversation_id, entries, replace=True)))
-        await self._asweep_now_and_then()
-
-    def _truncate(self, conversation_id: str, after: str) -> bool:
-        return self._answer(conversations.truncate(self._names, conversation_id, after, self._life))
-
-    async def _atruncate(self, conversation_id: str, after: str) -> bool:
-        return await self._aanswer(conversations.truncate(self._names, conversation_id, after, self._life))
-
-    def _delete(self, conversation_id: str) -> None:
-        self._answer(conversations.delete(self._names, conversation_id))
-
-    async def _adelete(self, conversation_id: str) -> None:
-        await self._aanswer(conversations.delete(self._names, conversation_id))
+    def _sweep_script(self, after: str | None) -> Script[tuple[int, str | None]]:  # noqa: ARG002 - oldest first
+        return conversations.sweep(self._names)
 
     # --- reading ----------------------------------------------------------------------------------------
 
-    def _tail(self, conversation_id: str, last: int | None) -> list[bytes]:
-        return self._answer(conversations.tail(self._names, conversation_id, last))
+    def _tail_script(self, conversation_id: str, last: int | None) -> Script[list[bytes]]:
+        return conversations.tail(self._names, conversation_id, last)
 
-    async def _atail(self, conversation_id: str, last: int | None) -> list[bytes]:
-        return await self._aanswer(conversations.tail(self._names, conversation_id, last))
+    def _latest_script(self, conversation_id: str, role: Role) -> Script[bytes | None]:
+        return conversations.latest(self._names, conversation_id, role)
 
-    def _latest(self, conversation_id: str, role: Role) -> bytes | None:
-        return self._answer(conversations.latest(self._names, conversation_id, role))
+    def _ids_script(self, limit: int, cursor: str | None) -> Script[Page[str]]:
+        return conversations.ids(self._names, limit, cursor)
 
-    async def _alatest(self, conversation_id: str, role: Role) -> bytes | None:
-        return await self._aanswer(conversations.latest(self._names, conversation_id, role))
-
-    def _ids(self, limit: int, cursor: str | None) -> Page[str]:
-        return self._answer(conversations.ids(self._names, limit, cursor))
-
-    async def _aids(self, limit: int, cursor: str | None) -> Page[str]:
-        return await self._aanswer(conversations.ids(self._names, limit, cursor))
+    def _find_script(self, question: Question) -> Script[list[tuple[str, bytes]]]:
+        return questions.find(self._names, question)
 
     def _find(self, question: Question) -> list[tuple[str, bytes]]:
         try:
-            return self._answer(questions.find(self._names, question))
+            return super()._find(question)
         except CollectionNotFoundError as error:
             raise self._no_index() from error.__cause__
 
     async def _afind(self, question: Question) -> list[tuple[str, bytes]]:
         try:
-            return await self._aanswer(questions.find(self._names, question))
+            return await super()._afind(question)
         except CollectionNotFoundError as error:
             raise self._no_index() from error.__cause__
 
@@ -250,52 +216,3 @@ class RedisChatMemoryRepository(ChatMemoryRepository):
             msg,
             hint=f"other software dropped {self._names.said!r}; conversations are there, questions have no answer",
         )
-
-    # --- what has expired -------------------------------------------------------------------------------
-
-    def remove_expired(self) -> int:
-        """Remove what is left of conversations that have expired, and return how many they were.
-
-        They read as unknown before that already (M8), and their messages are gone; this frees their ids
-        and what was indexed of them, in small steps.
-        """
-        return self._run("remove_expired", self._remove_expired_steps())
-
-    async def aremove_expired(self) -> int:
-        """As `remove_expired`."""
-        return await self._arun("remove_expired", self._remove_expired_steps())
-
-    def _remove_expired_steps(self) -> Steps[int]:
-        removed = 0
-        while True:
-            count, more = yield from tell(self._sweep, self._asweep)
-            removed += count
-            if not more:
-                return removed
-
-    def _sweep(self) -> tuple[int, bool]:
-        return self._answer(conversations.sweep(self._names))
-
-    async def _asweep(self) -> tuple[int, bool]:
-        return await self._aanswer(conversations.sweep(self._names))
-
-    def _time_to_sweep(self) -> bool:
-        """Whether to look for what has expired, after a write that succeeded."""
-        if self.ttl is None or time.monotonic() < self._next_sweep:
-            return False
-        self._next_sweep = time.monotonic() + _SWEEP_SECONDS
-        return True
-
-    def _sweep_now_and_then(self) -> None:
-        if self._time_to_sweep():
-            try:
-                self._sweep()
-            except EntrepotError as error:
-                _log.debug("removing expired conversations failed: %s", type(error).__name__)
-
-    async def _asweep_now_and_then(self) -> None:
-        if self._time_to_sweep():
-            try:
-                await self._asweep()
-            except EntrepotError as error:
-                _log.debug("removing expired conversations failed: %s", type(error).__name__)

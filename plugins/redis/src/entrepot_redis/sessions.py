@@ -27,7 +27,8 @@ from redis.connection import Connection, ConnectionPool, SSLConnection
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
-from entrepot.errors import ClosedError, ConfigurationError
+from entrepot.clients import Clients
+from entrepot.errors import ConfigurationError
 from entrepot.exchange import remaining
 from entrepot.scripted import Result, aadvance, advance
 from entrepot_redis import faults
@@ -102,38 +103,20 @@ class _BoundedSSL(_Bounded, SSLConnection):
     """The same over TLS."""
 
 
-class _Loop:
-    """The connections of one event loop.
+class _Pool:
+    """The connections of one event loop, or a pool of the user's.
 
-    They are closed when the loop ends: it then closes its async generators, and one of them is ours.
+    Attributes:
+        pool: The pool.
+        turns: Bounds how many are in use; None where the pool is the user's.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, pool: AsyncConnectionPool, size: int) -> None:
-        self.loop = loop
+    def __init__(self, pool: AsyncConnectionPool, size: int | None) -> None:
         self.pool = pool
-        self.turns = asyncio.Semaphore(size)
-        self._end: AsyncGenerator[None] | None = None
-
-    async def begin(self) -> None:
-        """Let the loop close the connections when it ends."""
-        if self._end is None:
-            self._end = self._closing()
-            await anext(self._end)
-
-    async def _closing(self) -> AsyncGenerator[None]:
-        try:
-            yield
-        finally:
-            await self.pool.disconnect()
+        self.turns = None if size is None else asyncio.Semaphore(size)
 
     async def close(self) -> None:
-        """Close all connections; the loop's end finds nothing to do then."""
         await self.pool.disconnect()
-
-    def close_soon(self) -> None:
-        """Have the connections closed from outside of the loop."""
-        if not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(lambda: self.loop.create_task(self.close()))
 
 
 class Server:
@@ -158,11 +141,18 @@ class Server:
         self._address = address
         self._size = pool_size
         self._turns = threading.BoundedSemaphore(pool_size)
-        self._lock = threading.Lock()
-        self._pool: Any = None
+        self._clients: Clients[Any, _Pool] = Clients(
+            where=self.where,
+            make=self._made,
+            close=ConnectionPool.disconnect,
+            amake=self._amade,
+            aclose=_Pool.close,
+            given=client.connection_pool if isinstance(client, redis.Redis) else None,
+            agiven=_Pool(client.connection_pool, None) if isinstance(client, redis.asyncio.Redis) else None,
+        )
         self._native: redis.Redis | None = None
-        self._closed = False
-        self._loops: dict[int, _Loop] = {}
+        self.has_sync = self._clients.has_sync
+        self.has_async = self._clients.has_async
 
     @property
     def db(self) -> int:
@@ -174,95 +164,45 @@ class Server:
     # --- pools ------------------------------------------------------------------------------------------
 
     @property
-    def has_sync(self) -> bool:
-        """Whether sync operations have a client."""
-        return not isinstance(self.client, redis.asyncio.Redis)
-
-    @property
-    def has_async(self) -> bool:
-        """Whether async operations have a client of their own."""
-        return not isinstance(self.client, redis.Redis)
-
-    @property
     def native(self) -> object:
         """The driver's client: the user's, or one over the connections of sync operations."""
         if self.client is not None:
             return self.client
-        with self._lock:
-            if self._native is None:
-                self._native = redis.Redis(connection_pool=self._own_pool())
-            return self._native
+        pool = self._clients.sync()
+        if self._native is None:
+            self._native = redis.Redis(connection_pool=pool)
+        return self._native
 
-    def _own_pool(self) -> Any:
-        """Return the pool of sync operations; the lock is held."""
-        self._check_open()
-        if self._pool is None:
-            self._pool = ConnectionPool(
-                connection_class=_Bounded if self._address.tls is None else _BoundedSSL,
-                retry=Retry(NoBackoff(), 0),
-                socket_timeout=self.timeout,
-                **self._address.keywords(self.timeout),
-            )
-        return self._pool
+    def _made(self) -> Any:
+        return ConnectionPool(
+            connection_class=_Bounded if self._address.tls is None else _BoundedSSL,
+            retry=Retry(NoBackoff(), 0),
+            socket_timeout=self.timeout,
+            **self._address.keywords(self.timeout),
+        )
 
-    def _sync_pool(self) -> Any:
-        if self.client is not None:
-            if not self.has_sync:
-                msg = "the client is a redis.asyncio.Redis, which sync operations cannot use"
-                raise ConfigurationError(msg, hint="use the async twin, or give a redis.Redis")
-            return self.client.connection_pool
-        with self._lock:
-            return self._own_pool()
-
-    def _check_open(self) -> None:
-        """Refuse to connect anew for a call that was under way when everything was closed (E5)."""
-        if self._closed:
-            msg = f"the connections to {self.where} are closed"
-            raise ClosedError(msg)
-
-    async def _here(self) -> _Loop:
-        """Return the connections of the running event loop."""
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            self._check_open()
-            known = self._loops.get(id(loop))
-            if known is None or known.loop is not loop:
-                self._loops = {key: other for key, other in self._loops.items() if not other.loop.is_closed()}
-                pool = AsyncConnectionPool(
-                    connection_class=AsyncConnection if self._address.tls is None else AsyncSSLConnection,
-                    retry=AsyncRetry(NoBackoff(), 0),
-                    socket_timeout=None,
-                    **self._address.keywords(self.timeout),
-                )
-                known = self._loops[id(loop)] = _Loop(loop, pool, self._size)
-        await known.begin()
-        return known
+    def _amade(self) -> _Pool:
+        pool = AsyncConnectionPool(
+            connection_class=AsyncConnection if self._address.tls is None else AsyncSSLConnection,
+            retry=AsyncRetry(NoBackoff(), 0),
+            socket_timeout=None,
+            **self._address.keywords(self.timeout),
+        )
+        return _Pool(pool, self._size)
 
     def close(self) -> None:
         """Close the connections of this library; those of event loops that still run follow soon."""
-        with self._lock:
-            self._closed = True
-            pool, self._pool, self._native = self._pool, None, None
-            loops, self._loops = self._loops, {}
-        for known in loops.values():
-            known.close_soon()
-        if pool is not None:
-            pool.disconnect()
+        self._clients.close()
 
     async def aclose(self) -> None:
         """As `close`, and waits for the connections of the running loop."""
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            known = self._loops.pop(id(loop), None)
-        if known is not None and known.loop is loop:
-            await known.close()
-        self.close()
+        await self._clients.aclose()
 
     # --- connections ------------------------------------------------------------------------------------
 
     @contextmanager
     def _session(self, until: float) -> Generator[Any]:
-        pool = self._sync_pool()
+        pool = self._clients.sync()
         own = self.client is None
         if own and not self._turns.acquire(timeout=left_until(until)):
             raise faults.no_connection(self.where)
@@ -273,7 +213,7 @@ class Server:
             finally:
                 if not own:
                     connection.update_current_socket_timeout(-1)
-                if own and self._pool is not pool:  # closed meanwhile
+                if own and self._clients.is_closed:  # meanwhile
                     connection.disconnect()
                 pool.release(connection)
         finally:
@@ -288,11 +228,11 @@ class Server:
 
     @asynccontextmanager
     async def _asession(self, until: float) -> AsyncGenerator[Any]:
-        if self.client is not None:
-            async with self._lent(self.client.connection_pool, until) as connection:
+        here = await self._clients.here()
+        if here.turns is None:
+            async with self._lent(here.pool, until) as connection:
                 yield connection
             return
-        here = await self._here()
         try:
             async with asyncio.timeout(left_until(until)):
                 await here.turns.acquire()

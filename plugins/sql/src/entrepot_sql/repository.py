@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import base64
-import binascii
 import logging
 import random
 import time
@@ -21,16 +18,13 @@ from entrepot.errors import (
     ConfigurationError,
     CorruptDataError,
     DriverNotFoundError,
-    EntrepotError,
     OperationTimeoutError,
-    RequestError,
 )
 from entrepot.exchange import DEFAULT_TIMEOUT, remaining
+from entrepot.memory.cursors import name_behind, page_of
 from entrepot.memory.questions import Question, answers
 from entrepot.memory.repository import ChatMemoryRepository, Entry
 from entrepot.messages import decode_message
-from entrepot.records import Page
-from entrepot.steps import tell
 from entrepot_sql import schema
 from entrepot_sql.dialects import dialect_of, translated
 
@@ -40,12 +34,12 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from entrepot.messages import Role
-    from entrepot.steps import Steps
+    from entrepot.records import Page
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_SWEEP_SECONDS: Final = 10.0
-"""Between two looks for what has expired, in a repository that writes."""
+_ANYWHERE: Final = "-1"
+"""Where the first look for what has expired begins: a program that runs briefly shall not always see the same."""
 _SWEEP_CONVERSATIONS: Final = 1000
 """Conversations that one look passes over."""
 _SWEEP_MESSAGES: Final = 500
@@ -74,6 +68,7 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
     """
 
     capabilities = Capabilities(ttl=True, memory_search=True)
+    sweeps = True
 
     def __init__(
         self,
@@ -106,8 +101,7 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
         self.backend = self._dialect.name
         self.namespace = self._dialect.label(self._engine.url)
         self._where = f"the {self._dialect.name} database {self.namespace!r}"
-        self._swept_until = 0
-        self._next_sweep = 0.0
+        self._swept_until = _ANYWHERE
 
     @property
     def native_client(self) -> Engine:
@@ -187,17 +181,12 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
         with self._writing() as connection:
             number, place = self._claim(connection, conversation_id, len(entries))
             connection.execute(self._dialect.store, _rows(number, place, entries))
-        self._sweep_now_and_then()
 
     def _replace(self, conversation_id: str, entries: Sequence[Entry]) -> None:
-        if not entries:
-            self._delete(conversation_id)
-            return
         with self._writing() as connection:
             number, place = self._claim(connection, conversation_id, len(entries))
             connection.execute(schema.delete_before, {"in_number": number, "before": place})
             connection.execute(self._dialect.store, _rows(number, place, entries))
-        self._sweep_now_and_then()
 
     def _truncate(self, conversation_id: str, after: str) -> bool:
         now = self._now()
@@ -252,11 +241,10 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
             return connection.execute(schema.read_latest, asked).scalar()
 
     def _ids(self, limit: int, cursor: str | None) -> Page[str]:
-        asked = {"after": _place_of(cursor), "now": self._now(), "most": limit + 1}
+        asked = {"after": name_behind(cursor) or b"", "now": self._now(), "most": limit + 1}
         with self._session() as connection:
             names = list(connection.execute(schema.list_names, asked).scalars())
-        more = len(names) > limit
-        return Page([name.decode() for name in names[:limit]], _cursor_at(names[limit - 1]) if more else None)
+        return page_of(names, limit)
 
     def _find(self, question: Question) -> list[tuple[str, bytes]]:
         """Read candidates newest first, and ask each whether it answers: SQL only leaves most others out."""
@@ -291,37 +279,17 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
 
     # --- what has expired -------------------------------------------------------------------------------
 
-    def remove_expired(self) -> int:
-        """Remove conversations that have expired from the database, and return how many they were.
-
-        They read as unknown before that already (M8); this frees their room, in small transactions,
-        so that other writers need not wait.
-        """
-        return self._run("remove_expired", self._remove_expired_steps())
-
-    async def aremove_expired(self) -> int:
-        """As `remove_expired`."""
-        return await self._arun("remove_expired", self._remove_expired_steps())
-
-    def _remove_expired_steps(self) -> Steps[int]:
-        removed, after = 0, 0
-        while True:
-            count, after = yield from tell(self._sweep, self._asweep, after)
-            removed += count
-            if not after:
-                return removed
-
-    def _sweep(self, after: int) -> tuple[int, int]:
-        """Pass over some conversations, removing the expired ones; return their count and where to go on, or 0."""
+    def _sweep(self, after: str | None) -> tuple[int, str | None]:
+        """Pass over some conversations by their numbers, removing the expired ones."""
         with self._session() as connection:
-            asked = {"after": after, "now": self._now(), "most": _SWEEP_CONVERSATIONS}
+            start = int(after or 0)
+            if start < 0:
+                highest = connection.execute(schema.highest_number).scalar() or 0
+                start = random.randrange(highest + 1)  # noqa: S311 - no secret
+            asked = {"after": start, "now": self._now(), "most": _SWEEP_CONVERSATIONS}
             rows = connection.execute(schema.window, asked).all()
         removed = sum(self._remove_if_expired(name) for _, name, alive in rows if not alive)
-        return removed, rows[-1][0] if len(rows) == _SWEEP_CONVERSATIONS else 0
-
-    async def _asweep(self, after: int) -> tuple[int, int]:
-
-        return await asyncio.to_thread(self._sweep, after)
+        return removed, str(rows[-1][0]) if len(rows) == _SWEEP_CONVERSATIONS else None
 
     def _remove_if_expired(self, name: bytes) -> bool:
         while True:
@@ -338,20 +306,6 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
                     self._remove(connection, name)
                     return True
                 connection.execute(schema.delete_before, {"in_number": number, "before": end})
-
-    def _sweep_now_and_then(self) -> None:
-        """After a write that succeeded: look for what has expired, unless that was done a moment ago."""
-        if self.ttl is None or time.monotonic() < self._next_sweep:
-            return
-        first, self._next_sweep = not self._next_sweep, time.monotonic() + _SWEEP_SECONDS
-        try:
-            if first:  # a program that runs briefly shall not always look at the same conversations
-                with self._session() as connection:
-                    highest = connection.execute(schema.highest_number).scalar() or 0
-                self._swept_until = random.randrange(highest + 1)  # noqa: S311 - no secret
-            _, self._swept_until = self._sweep(self._swept_until)
-        except EntrepotError as error:
-            _log.debug("removing expired conversations failed: %s", type(error).__name__)
 
 
 def _url(database: str | URL) -> URL:
@@ -379,26 +333,6 @@ def _rows(number: int, place: int, entries: Sequence[Entry]) -> list[dict[str, A
 
 def _microseconds(instant: datetime) -> int:
     return (instant - _EPOCH) // _MICROSECOND
-
-
-# --- cursors of the listing -------------------------------------------------------------------------------
-
-
-def _cursor_at(name: bytes) -> str:
-    return base64.urlsafe_b64encode(name).decode()
-
-
-def _place_of(cursor: str | None) -> bytes:
-    if cursor is None:
-        return b""
-    try:
-        name = base64.b64decode(cursor, altchars=b"-_", validate=True)
-        name.decode()
-    except (binascii.Error, ValueError, TypeError):
-        raise RequestError(
-            "the cursor is none of this repository's", hint="pass the token of a page"
-        ) from None
-    return name
 
 
 # --- questions --------------------------------------------------------------------------------------------

@@ -189,6 +189,22 @@ def test_without_expiry_nothing_expires(memories: Memories) -> None:
     assert len(keeping.messages("kept")) == 3
 
 
+def test_the_room_of_what_expired_can_be_freed(memories: Memories) -> None:
+    # M8: nothing that lives goes with it; how many there were is the engine's to know
+    keeping = memories()
+    memory = memory_with_expiry(memories)
+    if memory is None:
+        return
+    keeping.append("kept", batch("a", 0))
+    Write(lambda: memory.append("c", batch("b", 0))).until_gone(lambda: memory.messages("c"))
+    assert memory.remove_expired() in {0, 1}
+    assert memory.remove_expired() in {0, 1}
+    assert ids(keeping.messages("kept")) == ids(batch("a", 0))
+    assert keeping.conversation_ids().items == ["kept"]
+    new = batch("c", 0)
+    Write(lambda: memory.append("c", new)).is_there(lambda: memory.messages("c"))
+
+
 @pytest.mark.parametrize("ttl", [0, -1, float("nan"), float("inf"), "5", True], ids=repr)
 def test_a_time_to_live_is_a_positive_number(memories: Memories, ttl: Any) -> None:
     # M8, E1: a ValueError, or the refusal where expiry is declined

@@ -87,8 +87,7 @@ class ShelfChatMemoryRepository(ChatMemoryRepository):
     def _replace(self, conversation_id: str, entries: Sequence[Entry]) -> None:
         with self._logs() as logs:
             logs.pop(conversation_id, None)
-            if entries:
-                self._add(logs.setdefault(conversation_id, Log()), entries)
+            self._add(logs.setdefault(conversation_id, Log()), entries)
 
     def _truncate(self, conversation_id: str, after: str) -> bool:
         with self._logs() as logs:
