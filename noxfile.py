@@ -18,6 +18,8 @@ import nox
 ROOT = Path(__file__).parent
 REPORTS = ROOT / "reports"
 SUITE = ("--pyargs", "entrepot_conformance.tests", "--target=all")
+FAST = ("simple", "simple-durable", "sqlite", "sqlite-memory")
+"""Targets that answer from this process at once: what `quick` and `build` run the suite on."""
 PINS = ROOT / "constraints.txt"
 
 nox.needs_version = ">=2025.5"
@@ -69,11 +71,16 @@ def pytest(session: nox.Session, *arguments: str, report: str) -> None:
     session.run("pytest", *workers, f"--junitxml={REPORTS / report}.xml", *arguments, *session.posargs)
 
 
+def targets(*names: str) -> list[str]:
+    """The suite's options for these targets."""
+    return [f"--target={name}" for name in names]
+
+
 @nox.session
 def quick(session: nox.Session) -> None:
     """The tests without the marker `slow`: under a minute, for every save."""
     sync(session, "test")
-    pytest(session, "-m", "not slow", report="quick")
+    pytest(session, "-m", "not slow", *targets(*FAST), report="quick")
 
 
 @nox.session
@@ -179,7 +186,7 @@ def build(session: nox.Session) -> None:
     # Only the tests stand beside the installed wheels: the sources are out of reach.
     session.run("python", "-c", INSTALLED, *(wheel.name.split("-")[0] for wheel in wheels), silent=True)
     pytest(session, "-m", "not slow", *source_folders("tests"), "tests", report="build")
-    pytest(session, "-m", "not slow", "--pyargs", "entrepot_conformance.tests", report="suite")
+    pytest(session, "-m", "not slow", *SUITE[:2], *targets(*FAST), report="suite")
     outside(session, wheels)
     # The core alone, without extras: it works, and the command says what it lacks.
     bare = Path(session.create_tmp()) / "bare"
@@ -246,7 +253,7 @@ def outside(session: nox.Session, wheels: list[Path]) -> None:
         *(*ours, *map(str, theirs)),
         external=True,
     )
-    targets = [f"--target={wheel.name.split('-')[0].removeprefix('entrepot_')}" for wheel in theirs]
+    names = [wheel.name.split("-")[0].removeprefix("entrepot_") for wheel in theirs]
     (place / "pytest.ini").write_text("[pytest]\n")  # else this workspace's settings are found
     with session.chdir(place):
         session.run(
@@ -261,7 +268,7 @@ def outside(session: nox.Session, wheels: list[Path]) -> None:
                 "-p",
                 "no:cacheprovider",
             ),
-            *("--pyargs", "entrepot_conformance.tests", "-m", "not slow", *targets),
+            *("--pyargs", "entrepot_conformance.tests", "-m", "not slow", *targets(*names)),
             f"--junitxml={REPORTS / 'outside'}.xml",
             external=True,
         )

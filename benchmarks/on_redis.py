@@ -166,6 +166,7 @@ class Plain:
         """Return what sends the command of an append, each time for another message."""
 
         def append() -> None:
-            self._client.execute_command(*memory._stored(name, [entry()], replace=False))
+            asked = next(memory._append_script(name, [entry()]))
+            self._client.execute_command(*asked.commands[0])
 
         return append

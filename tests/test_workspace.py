@@ -87,12 +87,16 @@ def test_distribution_shares_the_changelog_settings(folder: Path) -> None:
 
 
 def test_every_distribution_is_tested_and_typed() -> None:
-    tests = {str((folder / "tests").relative_to(ROOT)) for folder in DISTRIBUTIONS}
-    sources = {str((folder / "src").relative_to(ROOT)) for folder in DISTRIBUTIONS}
+    def folders(patterns: list[str]) -> set[Path]:
+        return {path for pattern in patterns for path in ROOT.glob(pattern)}
+
+    tests = {folder / "tests" for folder in DISTRIBUTIONS}
+    sources = {folder / "src" for folder in DISTRIBUTIONS}
     tools = WORKSPACE["tool"]
-    assert tests <= set(tools["pytest"]["ini_options"]["testpaths"])
-    assert sources <= set(tools["mypy"]["mypy_path"])
-    assert tests | sources <= set(tools["pyright"]["include"])
+    assert tests <= folders(tools["pytest"]["ini_options"]["testpaths"])
+    assert sources <= folders(tools["mypy"]["mypy_path"])
+    assert sources <= folders(tools["pyright"]["extraPaths"])
+    assert tests | sources <= folders(tools["pyright"]["include"])
 
 
 def test_no_file_names_a_registry_or_a_download_address() -> None:

@@ -121,6 +121,7 @@ class Clients(Generic[SyncT, AsyncT]):
             ConfigurationError: The user gave an async client.
             ClosedError: The store was closed.
         """
+        self._check_open()
         if self._given is not None:
             return self._given
         if self._agiven is not None:
@@ -139,6 +140,7 @@ class Clients(Generic[SyncT, AsyncT]):
         Raises:
             ClosedError: The store was closed.
         """
+        self._check_open()
         if self._agiven is not None:
             return self._agiven
         loop = asyncio.get_running_loop()

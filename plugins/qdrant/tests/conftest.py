@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from entrepot_qdrant import QdrantLocalVectorStore, QdrantVectorStore
 from plugins.qdrant.tests.emulator import Emulator, emulator
+
+from entrepot_qdrant import QdrantLocalVectorStore, QdrantVectorStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

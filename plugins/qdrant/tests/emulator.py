@@ -164,6 +164,9 @@ class _Handler(BaseHTTPRequestHandler):
                 {"status": {"error": f"Not found: Collection hunter2 {error}" if missing else str(error)}},
             )
             return
+        except RuntimeError:  # the stand-in ended meanwhile
+            self.close_connection = True
+            return
         self._send(200, result if path == "/" else {"result": result, "status": "ok", "time": 0.0})
 
     def _send(self, code: int, content: Any) -> None:

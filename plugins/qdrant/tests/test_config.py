@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from entrepot_qdrant import QdrantConfig, QdrantLocalConfig, QdrantLocalVectorStore, QdrantVectorStore
-from entrepot_qdrant.sessions import Address
 from qdrant_client import AsyncQdrantClient, QdrantClient
 
 from entrepot import open_vector_store
 from entrepot.errors import ConfigurationError, UnknownOptionError, UnreachableError
 from entrepot.urls import parse_url
+from entrepot_qdrant import QdrantConfig, QdrantLocalConfig, QdrantLocalVectorStore, QdrantVectorStore
+from entrepot_qdrant.sessions import Address
 
 if TYPE_CHECKING:
     from plugins.qdrant.tests.emulator import Emulator

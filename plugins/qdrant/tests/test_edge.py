@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import qdrant_edge as edge
-from entrepot_qdrant import QdrantFilterConverter
-from entrepot_qdrant.fields import payload_of, wishes
-from entrepot_qdrant.names import point_id
 from qdrant_client import models
 
 from entrepot.filters import evaluate
 from entrepot.metadata import encode_metadata
 from entrepot_conformance.fuzz import make_documents, run
+from entrepot_qdrant import QdrantFilterConverter
+from entrepot_qdrant.fields import payload_of, wishes
+from entrepot_qdrant.names import point_id
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,6 +45,8 @@ def of_edge(condition: Any) -> Any:
         return edge.NestedCondition(condition.nested.key, of_edge(condition.nested.filter))
     if isinstance(condition, models.IsEmptyCondition):
         return edge.IsEmptyCondition(condition.is_empty.key)
+    if isinstance(condition, models.IsNullCondition):
+        return edge.IsNullCondition(condition.is_null.key)
     if isinstance(condition.match, models.MatchValue):
         return edge.FieldCondition(condition.key, match=edge.MatchValue(condition.match.value))
     if isinstance(condition.match, models.MatchAny):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import grpc  # type: ignore[import-untyped]
 import httpx
 import pytest
-from entrepot_qdrant import faults
-from entrepot_qdrant.faults import CollectionExistsError
 from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
@@ -19,6 +17,8 @@ from entrepot.errors import (
     StoreInUseError,
     UnreachableError,
 )
+from entrepot_qdrant import faults
+from entrepot_qdrant.faults import CollectionExistsError
 
 SECRET = "hunter2"
 

@@ -7,14 +7,14 @@ from typing import Any, cast
 from uuid import UUID, uuid5
 
 import pytest
-from entrepot_qdrant.fields import NATURAL, indexed, natural, payload_of, wide, wishes
-from entrepot_qdrant.names import collection_name, key_name, point_id
-from entrepot_qdrant.words import asked, place_of, weighted, words_in
 from hypothesis import given
 from hypothesis import strategies as st
 
 from entrepot.encoding import equality_token, key_token, presence_token
 from entrepot.metadata import encode_metadata
+from entrepot_qdrant.fields import NATURAL, indexed, natural, payload_of, wide, wishes
+from entrepot_qdrant.names import collection_name, key_name, point_id
+from entrepot_qdrant.words import asked, place_of, weighted, words_in
 
 AB = 0x616200000000
 

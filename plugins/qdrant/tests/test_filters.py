@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import operator
 from datetime import UTC, datetime
 from functools import reduce
 from typing import Any, cast
 
 import pytest
 from core.tests.filters.strategies import expressions
-from entrepot_qdrant import QdrantFilterConverter
-from entrepot_qdrant.fields import indexed
-from entrepot_qdrant.filters import MOST_LEVELS
 from hypothesis import given, settings
+from plugins.qdrant.tests.interpreter import satisfies
 
 from entrepot import F, parse_filter
 from entrepot.encoding import equality_token, key_token, presence_token
 from entrepot.filters import Expression, Pushdown, evaluate
 from entrepot_conformance.fuzz import make_documents
+from entrepot_qdrant import QdrantFilterConverter
+from entrepot_qdrant.fields import indexed
+from entrepot_qdrant.filters import MOST_LEVELS
 
 HAS = presence_token("k")
 
@@ -183,47 +183,6 @@ def test_what_is_nested_too_deep_is_left_out() -> None:
 
 DOCUMENTS: dict[str, Any] = dict(make_documents(7))
 PAYLOADS = {name: {"id": name, **indexed(metadata)} for name, metadata in DOCUMENTS.items()}
-
-
-def values_at(payload: Any, path: str) -> list[Any]:
-    found: list[Any] = [payload]
-    for part in path.split("."):
-        name = part.removesuffix("[]")
-        found = [each[name] for each in found if isinstance(each, dict) and name in each]
-        if part.endswith("[]"):
-            found = [each for held in found if isinstance(held, list) for each in held]  # pyright: ignore[reportUnknownVariableType]
-    return [each for held in found for each in (held if isinstance(held, list) else [held])]  # pyright: ignore[reportUnknownVariableType]
-
-
-def satisfies(payload: Any, query: Any) -> bool:
-    """Whether a payload satisfies a condition, as Qdrant's documentation has it."""
-    if "nested" in query:
-        held = values_at(payload, query["nested"]["key"])
-        return any(satisfies(each, query["nested"]["filter"]) for each in held)
-    if "is_empty" in query:
-        return not values_at(payload, query["is_empty"]["key"])
-    if "key" in query:
-        held = values_at(payload, query["key"])
-        if "match" in query:
-            wanted = query["match"].get("any", [query["match"].get("value")])
-            return any(each in wanted for each in held)
-        return any(in_range(each, query["range"]) for each in held)
-    return (
-        all(satisfies(payload, part) for part in query.get("must", []))
-        and (not query.get("should") or any(satisfies(payload, part) for part in query["should"]))
-        and not any(satisfies(payload, part) for part in query.get("must_not", []))
-    )
-
-
-def in_range(value: Any, limits: dict[str, Any]) -> bool:
-    if isinstance(value, str):
-        value, limits = at(value), {name: at(limit) for name, limit in limits.items()}
-    tests = {"lt": operator.lt, "lte": operator.le, "gt": operator.gt, "gte": operator.ge}
-    return all(tests[name](value, limit) for name, limit in limits.items())
-
-
-def at(text: str) -> datetime:
-    return datetime.fromisoformat(text)
 
 
 @settings(max_examples=150, deadline=None)

@@ -10,25 +10,25 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from entrepot_qdrant import catalog, changing, reading
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
 
 from entrepot import Document, SearchRequest, aopen_vector_store, open_vector_store
 from entrepot.errors import (
     AuthenticationError,
     BackendError,
-    ClosedError,
     CollectionNotFoundError,
     ConfigurationError,
     DuplicateIdError,
     OperationTimeoutError,
     UnreachableError,
 )
+from entrepot_qdrant import catalog, changing, reading
 
 if TYPE_CHECKING:
-    from entrepot_qdrant import QdrantVectorStore
     from plugins.qdrant.tests.conftest import MakeServed
     from plugins.qdrant.tests.emulator import Emulator
+
+    from entrepot_qdrant import QdrantVectorStore
 
 
 def documents(count: int, start: int = 0) -> list[Document]:
@@ -345,14 +345,3 @@ def test_a_call_names_what_the_client_has() -> None:
         for name in re.findall(r'(?:read|change)\(\s*"(\w+)"', inspect.getsource(module)):
             assert hasattr(QdrantClient, name)
             assert inspect.iscoroutinefunction(getattr(AsyncQdrantClient, name))
-
-
-def test_a_store_that_is_closed_connects_no_more(served: MakeServed) -> None:
-    # E5
-    store = served()
-    endpoint = store._endpoint  # pyright: ignore[reportPrivateUsage]
-    store.close()
-    with pytest.raises(ClosedError):
-        endpoint.run(catalog.list_collections())
-    with pytest.raises(ClosedError):
-        asyncio.run(endpoint.arun(catalog.list_collections()))

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import subprocess
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from entrepot_qdrant import QdrantLocalVectorStore, catalog
 from qdrant_client import QdrantClient, models
 
 from entrepot import Document, SearchRequest
 from entrepot.errors import (
-    BackendError,
-    ClosedError,
     CollectionMismatchError,
     CollectionNotFoundError,
     DuplicateIdError,
@@ -27,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plugins.qdrant.tests.conftest import MakeLocal
+
+    from entrepot_qdrant import QdrantLocalVectorStore
 
 
 def native(store: QdrantLocalVectorStore) -> QdrantClient:
@@ -216,47 +214,3 @@ def test_async_twins_in_local_mode(make: MakeLocal) -> None:
         return await store.acount("n >= 0"), [each.id async for each in store.ascan("n < 0")]
 
     assert asyncio.run(main()) == (3, ["00001"])
-
-
-def test_the_garbage_collector_is_held_back_during_scripts_alone(
-    make: MakeLocal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # E3: and one that was off stays off
-    store = make()
-    store.add(documents(1))
-    client = native(store)
-    seen: list[bool] = []
-    plain = client.count
-
-    def noted(**arguments: Any) -> Any:
-        seen.append(gc.isenabled())
-        if len(seen) == 3:
-            raise ValueError
-        return plain(**arguments)
-
-    monkeypatch.setattr(client, "count", noted)
-    assert gc.isenabled()
-    store.count()
-    assert gc.isenabled()
-    gc.disable()
-    try:
-        store.count()
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
-    with pytest.raises(BackendError):
-        store.count()
-    assert gc.isenabled()
-    assert seen == [False, False, False]
-
-
-def test_a_store_that_is_closed_opens_nothing_again(make: MakeLocal) -> None:
-    # E5: also an operation that was on its way
-    store = make()
-    store.add(documents(1))
-    endpoint = store._endpoint  # pyright: ignore[reportPrivateUsage]
-    store.close()
-    with pytest.raises(ClosedError):
-        endpoint.run(catalog.list_collections())
-    with pytest.raises(ClosedError):
-        store.count()

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from entrepot_qdrant.config import QdrantConfig, QdrantLocalConfig
     from entrepot_qdrant.filters import QdrantFilterConverter
+    from entrepot_qdrant.mapped_store import MappedQdrantLocalVectorStore, MappedQdrantVectorStore
     from entrepot_qdrant.store import QdrantLocalVectorStore, QdrantVectorStore
 
 __all__ = [
+    "MappedQdrantLocalVectorStore",
+    "MappedQdrantVectorStore",
     "QdrantConfig",
     "QdrantFilterConverter",
     "QdrantLocalConfig",
@@ -22,6 +25,8 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "MappedQdrantLocalVectorStore": "entrepot_qdrant.mapped_store",
+    "MappedQdrantVectorStore": "entrepot_qdrant.mapped_store",
     "QdrantConfig": "entrepot_qdrant.config",
     "QdrantFilterConverter": "entrepot_qdrant.filters",
     "QdrantLocalConfig": "entrepot_qdrant.config",

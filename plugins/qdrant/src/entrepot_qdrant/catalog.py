@@ -16,7 +16,7 @@ from entrepot.errors import CollectionMismatchError, CollectionNotFoundError, Co
 from entrepot.records import LAYOUT_VERSION, CollectionInfo
 from entrepot_qdrant.commands import change, read
 from entrepot_qdrant.faults import CollectionExistsError
-from entrepot_qdrant.fields import ALWAYS, DENSE, WORDS
+from entrepot_qdrant.fields import ALWAYS, DENSE, OWN, WORDS
 from entrepot_qdrant.names import collection_name
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from entrepot_qdrant.commands import Script
     from entrepot_qdrant.fields import IndexWish
+    from entrepot_qdrant.layouts import Layout
 
 Kind = Literal["flat", "hnsw"]
 RECORD: Final = "entrepot"
@@ -50,6 +51,7 @@ class Place(NamedTuple):
         kind: Which index it has.
         generation: Which collection of this name it is.
         indexes: Paths of the payload indexes that are known here.
+        layout: Where documents lie in its points.
     """
 
     name: str
@@ -57,6 +59,12 @@ class Place(NamedTuple):
     kind: Kind
     generation: str
     indexes: set[str]
+    layout: Layout = OWN
+
+    @property
+    def ann(self) -> bool:
+        """Whether searches may be approximate."""
+        return self.kind == "hnsw"
 
 
 class Plan(NamedTuple):

@@ -16,8 +16,8 @@ from entrepot.drafts import check_sizes
 from entrepot.errors import DuplicateIdError
 from entrepot.filters import TRUE
 from entrepot.guards import changed, changed_inside, refuse_outside
-from entrepot.metadata import encode_metadata, same_metadata
-from entrepot.records import StoredRecord
+from entrepot.metadata import encode_metadata
+from entrepot.records import StoredRecord, unchanged
 from entrepot_qdrant.catalog import ensure_indexes
 from entrepot_qdrant.commands import change
 from entrepot_qdrant.fields import (
@@ -243,7 +243,7 @@ def delete_matching(place: Place, query: Query, plan: Plan) -> Script[None]:
     yield change(
         "delete",
         collection_name=place.name,
-        points_selector=models.FilterSelector(filter=condition(query) or everything),
+        points_selector=models.FilterSelector(filter=condition(query, place.layout) or everything),
         **plan.acknowledged,
     )
 
@@ -253,13 +253,8 @@ def delete_unchanged(place: Place, records: Sequence[StoredRecord], plan: Plan) 
     for at in range(0, len(records), _PIECE):
         part = records[at : at + _PIECE]
         stored = yield from _versions(place, [record.id for record in part], plan)
-        same = {
-            record.id: stored[record.id][1]
-            for record in part
-            if record.id in stored
-            and same_metadata(record.metadata or {}, stored[record.id][0].metadata or {})
-        }
-        yield from _delete_versions(place, same, plan)
+        same = unchanged(part, [record for record, _ in stored.values()])
+        yield from _delete_versions(place, {name: stored[name][1] for name in same}, plan)
 
 
 # --- what they share --------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ class QdrantConfig(VectorStoreConfig, frozen=True, kw_only=True):
     """
 
     scheme: ClassVar[str] = "qdrant"
-    objects: ClassVar[frozenset[str]] = frozenset({"client"})
+    objects: ClassVar[frozenset[str]] = frozenset({"client", "mapping"})
 
     host: str | None = None
     port: int | None = None
@@ -110,7 +110,7 @@ class QdrantLocalConfig(VectorStoreConfig, frozen=True, kw_only=True):
     """
 
     scheme: ClassVar[str] = "qdrant-local"
-    objects: ClassVar[frozenset[str]] = frozenset({"client"})
+    objects: ClassVar[frozenset[str]] = frozenset({"client", "mapping"})
 
     path: str | None = None
     memory: str | None = None

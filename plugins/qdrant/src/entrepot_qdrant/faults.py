@@ -5,6 +5,7 @@ A server's message may quote values, so none goes into ours: the exception is th
 
 from __future__ import annotations
 
+import sqlite3
 from typing import TYPE_CHECKING, Final
 
 import grpc  # type: ignore[import-untyped]
@@ -161,4 +162,5 @@ def local(error: Exception, where: str, collection: str) -> EntrepotError:
             f"{where} is open in another process",
             hint="close it there; several processes share a Qdrant server",
         )
-    return BackendError(f"{where} failed with {type(error).__name__}")
+    lost: Outcome = "unknown" if isinstance(error, sqlite3.Error) else "not_done"
+    return BackendError(f"{where} failed with {type(error).__name__}", outcome=lost)

@@ -14,11 +14,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
+from qdrant_client import models
 
 from entrepot.encoding import extremes, iso_instant, metadata_tokens, number_code, string_chunks
 from entrepot.metadata import decode_metadata
 from entrepot.records import StoredRecord
-from entrepot_qdrant.names import INSTANTS, NUMBERS, STRINGS, TOKENS, WIDE, key_name
+from entrepot_qdrant.names import INSTANTS, NUMBERS, STRINGS, TOKENS, WIDE, key_name, point_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from entrepot.filters.values import Kind
     from entrepot.metadata import Metadata, Scalar
+    from entrepot_qdrant.layouts import Condition
 
 DENSE: Final = "dense"
 """The name of the vectors."""
@@ -141,27 +143,38 @@ def payload_of(
     return payload
 
 
-def wanted(include: Sequence[str], *more: str) -> list[str]:
-    """Return the fields of a payload to ask for."""
-    return list(dict.fromkeys([ID, *(_PARTS[part] for part in include if part in _PARTS), *more]))
+class OwnLayout:
+    """Where documents lie in the points of this library."""
+
+    dense: str | None = DENSE
+    documents: Condition | None = None
+
+    def among(self, ids: Sequence[str]) -> Condition:
+        """Return the condition of documents with one of these ids."""
+        return models.HasIdCondition(has_id=[point_id(name) for name in ids])
+
+    def wanted(self, include: Sequence[str], *more: str) -> list[str]:
+        """Return the fields of a payload to ask for."""
+        return list(dict.fromkeys([ID, *(_PARTS[part] for part in include if part in _PARTS), *more]))
+
+    def record(self, point: Any, include: Sequence[str]) -> StoredRecord:
+        """Return the document of a point as the client gave it."""
+        payload = cast("dict[str, Any]", point.payload or {})
+        return StoredRecord(
+            payload[ID],
+            payload.get(TEXT) if "text" in include else None,
+            metadata_of(payload) if "metadata" in include else None,
+            self.vector(point) if "vector" in include else None,
+        )
+
+    def vector(self, point: Any) -> NDArray[np.float32] | None:
+        """Return the vector of a point, float32 of shape (d,)."""
+        return np.asarray(point.vector[DENSE], dtype=np.float32)
 
 
-def record_of(point: Any, include: Sequence[str]) -> StoredRecord:
-    """Return the document of a point as the client gave it."""
-    payload = cast("dict[str, Any]", point.payload or {})
-    return StoredRecord(
-        payload[ID],
-        payload.get(TEXT) if "text" in include else None,
-        metadata_of(payload) if "metadata" in include else None,
-        vector_of(point) if "vector" in include else None,
-    )
+OWN: Final = OwnLayout()
 
 
 def metadata_of(payload: Mapping[str, Any]) -> Metadata:
     """Return the metadata that a payload holds."""
     return decode_metadata(payload[META].encode())
-
-
-def vector_of(point: Any) -> NDArray[np.float32]:
-    """Return the vector of a point, float32 of shape (d,)."""
-    return np.asarray(point.vector[DENSE], dtype=np.float32)

@@ -8,7 +8,7 @@ the two-valued complement, absent keys included.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from qdrant_client import models
 
@@ -34,6 +34,7 @@ from entrepot.filters import (
 )
 from entrepot.filters.values import kind_of
 from entrepot_qdrant.fields import CHUNKS, ID, LETTERS, NATURAL, wide
+from entrepot_qdrant.layouts import Condition
 from entrepot_qdrant.names import INSTANTS, NUMBERS, STRINGS, TOKENS, WIDE, key_name
 
 if TYPE_CHECKING:
@@ -42,13 +43,9 @@ if TYPE_CHECKING:
 
     from entrepot.filters import Converted, Expression, Normal, Scalar
 
-Condition: TypeAlias = (
-    models.FieldCondition | models.NestedCondition | models.IsEmptyCondition | models.Filter
-)
-
 MOST_LEVELS: Final = 36
 """How deep a filter may be nested: a server over gRPC takes 40 levels above the deepest leaf."""
-_BOUNDS: Final = {FilterOp.LT: "lt", FilterOp.LTE: "lte", FilterOp.GT: "gt", FilterOp.GTE: "gte"}
+BOUNDS: Final = {FilterOp.LT: "lt", FilterOp.LTE: "lte", FilterOp.GT: "gt", FilterOp.GTE: "gte"}
 _STRICT: Final = {
     FilterOp.LT: FilterOp.LT,
     FilterOp.LTE: FilterOp.LT,
@@ -57,39 +54,17 @@ _STRICT: Final = {
 }
 
 
-class QdrantFilterConverter(AbstractFilterExpressionConverter[Condition]):
-    """Translate filters into conditions of Qdrant.
+class ConditionConverter(AbstractFilterExpressionConverter[Condition]):
+    """Joins what a layout makes of leaves into filters of Qdrant.
 
-    Exact for every leaf but ranges of strings of 24 bytes and more. What is nested more than 36 levels deep is
-    left out, which is a superset.
+    What is nested more than 36 levels deep is left out, which is a superset.
     """
-
-    def __init__(self) -> None:
-        self._left_out: frozenset[int] = frozenset()
 
     def convert(self, filter: Expression | Normal) -> Converted[Condition]:  # noqa: A002 - as in the base
         """Translate a filter, given as a tree or in normal form."""
         normal = normalise(filter)
         deep = _too_deep(normal)
-        if not deep or self._left_out:
-            return super().convert(normal)
-        limited = QdrantFilterConverter()
-        limited._left_out = deep
-        return limited.convert(normal)
-
-    def leaf(self, leaf: Leaf) -> Translation[Condition]:
-        """Ask whether some element of the key satisfies the comparison, or none (F2, F3)."""
-        if id(leaf) in self._left_out:
-            return nothing()
-        if leaf.op is FilterOp.ISNULL:
-            present = _token(presence_token(leaf.key))
-            return exact(present if leaf.negated else _not(present))
-        if leaf.op in _BOUNDS:
-            return _range(leaf.op, leaf.key, cast("Scalar", leaf.value), negated=leaf.negated)
-        values = cast("tuple[Scalar, ...]", leaf.value if leaf.op is FilterOp.IN else (leaf.value,))
-        tokens = [equality_token(leaf.key, value) for value in values]
-        plain = _token(tokens[0]) if len(tokens) == 1 else _tokens(tokens)
-        return exact(_not(plain) if leaf.negated else plain)
+        return _Shallow(self, deep).convert(normal) if deep else super().convert(normal)
 
     def and_(self, parts: Sequence[Condition]) -> Condition:
         """Join conditions with AND."""
@@ -102,6 +77,48 @@ class QdrantFilterConverter(AbstractFilterExpressionConverter[Condition]):
     def true(self) -> Condition:
         """Return the filter without a condition, which holds for every point."""
         return models.Filter()
+
+
+class _Shallow(AbstractFilterExpressionConverter[Condition]):
+    """Another converter without some leaves, by their identities."""
+
+    def __init__(self, whole: ConditionConverter, left_out: frozenset[int]) -> None:
+        self._left_out = left_out
+        self._whole = whole
+
+    def leaf(self, leaf: Leaf) -> Translation[Condition]:
+        return nothing() if id(leaf) in self._left_out else self._whole.leaf(leaf)
+
+    def and_(self, parts: Sequence[Condition]) -> Condition:
+        return self._whole.and_(parts)
+
+    def or_(self, parts: Sequence[Condition]) -> Condition:
+        return self._whole.or_(parts)
+
+    def true(self) -> Condition:
+        return self._whole.true()
+
+    def false(self) -> Condition:
+        return self._whole.false()
+
+
+class QdrantFilterConverter(ConditionConverter):
+    """Translate filters into conditions on what `entrepot_qdrant.fields` writes.
+
+    Exact for every leaf but ranges of strings of 24 bytes and more.
+    """
+
+    def leaf(self, leaf: Leaf) -> Translation[Condition]:
+        """Ask whether some element of the key satisfies the comparison, or none (F2, F3)."""
+        if leaf.op is FilterOp.ISNULL:
+            present = _token(presence_token(leaf.key))
+            return exact(present if leaf.negated else not_(present))
+        if leaf.op in BOUNDS:
+            return _range(leaf.op, leaf.key, cast("Scalar", leaf.value), negated=leaf.negated)
+        values = cast("tuple[Scalar, ...]", leaf.value if leaf.op is FilterOp.IN else (leaf.value,))
+        tokens = [equality_token(leaf.key, value) for value in values]
+        plain = _token(tokens[0]) if len(tokens) == 1 else _tokens(tokens)
+        return exact(not_(plain) if leaf.negated else plain)
 
     def false(self) -> Condition:
         """Return what holds for no point: each has an id."""
@@ -132,7 +149,8 @@ def _tokens(tokens: Sequence[str]) -> Condition:
     return models.FieldCondition(key=TOKENS, match=models.MatchAny(any=list(tokens)))
 
 
-def _not(condition: Condition) -> models.Filter:
+def not_(condition: Condition) -> models.Filter:
+    """Return the complement of a condition."""
     return models.Filter(must_not=[condition])
 
 
@@ -150,11 +168,11 @@ def _range(op: FilterOp, key: str, value: Scalar, *, negated: bool) -> Translati
                 _gate(op, f"{WIDE}.{name}", wide(cast("float", value))),
             ]
         )
-    return exact(_not(plain) if negated else plain)
+    return exact(not_(plain) if negated else plain)
 
 
 def _instants(op: FilterOp, name: str, instant: datetime) -> Condition:
-    bounds = models.DatetimeRange.model_validate({_BOUNDS[op]: instant})
+    bounds = models.DatetimeRange.model_validate({BOUNDS[op]: instant})
     return models.FieldCondition(key=f"{INSTANTS}.{name}", range=bounds)
 
 
@@ -163,7 +181,7 @@ def _string_range(op: FilterOp, key: str, value: str, *, negated: bool) -> Trans
     chunks, is_exact = string_chunks(value, CHUNKS)
     if is_exact:
         plain = _gate(op, path, chunks)
-        return exact(_not(plain) if negated else plain)
+        return exact(not_(plain) if negated else plain)
     if not negated:
         return superset(_gate(possible(op, exact=False), path, chunks))
     # What certainly matches: an earlier piece decides, or it is the operand itself.
@@ -186,7 +204,7 @@ def _integers(op: FilterOp, path: str, bound: int) -> models.FieldCondition:
     if op is FilterOp.EQ:
         limits = models.Range(gte=bound, lte=bound)
     else:
-        limits = models.Range.model_validate({_BOUNDS[op]: bound})
+        limits = models.Range.model_validate({BOUNDS[op]: bound})
     return models.FieldCondition(key=path, range=limits)
 
 

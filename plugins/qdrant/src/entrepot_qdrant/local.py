@@ -7,11 +7,9 @@ client and a lock, and a script runs whole under that lock: nothing comes betwee
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import sqlite3
 import threading
-import warnings
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -20,7 +18,9 @@ from qdrant_client import QdrantClient
 
 from entrepot.errors import ClosedError, ConfigurationError, EntrepotError, OperationTimeoutError
 from entrepot.exchange import remaining
+from entrepot.scripted import carry_out
 from entrepot_qdrant import faults
+from entrepot_qdrant.disk import one_commit, open_folder, settle
 
 if TYPE_CHECKING:
     from entrepot_qdrant.commands import Call, Script
@@ -33,44 +33,40 @@ class Database:
 
     Attributes:
         client: The client.
+        folder: The folder that it was opened on here; None in memory, and for a client of the user's.
         lock: Held for a whole script.
         users: Stores on it.
     """
 
-    def __init__(self, client: QdrantClient) -> None:
+    def __init__(self, client: QdrantClient, folder: Path | None = None) -> None:
         self.client = client
+        self.folder = folder
         self.lock = threading.RLock()
         self.users = 0
 
+    def is_used(self) -> bool:
+        """Return whether a store is on it."""
+        return self.users > 0
 
-class _Uncollected:
-    """Holds the garbage collector back during scripts, on all threads: it stops the event loop, too (E3).
-
-    The client keeps documents as Python objects, some hundred each, and a full collection goes through all of them
-    while a script makes the next thousands. What a script leaves is collected after it.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._depth = 0
-        self._was_on = False
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._depth == 0:
-                self._was_on = gc.isenabled()
-                gc.disable()
-            self._depth += 1
-
-    def __exit__(self, *_error: object) -> None:
-        with self._lock:
-            self._depth -= 1
-            if self._depth == 0 and self._was_on:
-                gc.enable()
+    def called(self, call: Call) -> Any:
+        """Make a call of the client."""
+        method = getattr(self.client, call.method)
+        if self.folder is None or not call.writes:
+            return method(**call.arguments)
+        try:
+            with one_commit(self.client):
+                answer = method(**call.arguments)
+        except sqlite3.Error:
+            # What the client has in memory is not what the disk has: from now on it is.
+            self.client.close()
+            self.client = open_folder(self.folder)
+            raise
+        if call.method in _LISTED:
+            settle(self.folder)
+        return answer
 
 
-_UNCOLLECTED: Final = _Uncollected()
-
+_LISTED: Final = ("create_collection", "delete_collection")
 _shared: dict[tuple[str, str, int], Database] = {}
 """Databases that stores share, by what they are, their name, and the process: a fork shares none."""
 _given: weakref.WeakKeyDictionary[QdrantClient, Database] = weakref.WeakKeyDictionary()
@@ -123,57 +119,60 @@ class LocalEndpoint:
             return ("folder", str(self._path), os.getpid())
         return None if self._memory is None else ("memory", self._memory, os.getpid())
 
-    def open(self) -> None:
-        """Take hold of the database.
+    def open(self) -> Database:
+        """Take hold of the database, unless that was done; return it.
 
         Raises:
+            ClosedError: The store was closed.
             StoreInUseError: Another process has the folder open.
         """
         with _shared_lock:
             if self._closed:
                 raise self._closed_error()
             if self._database is not None:
-                return
+                return self._database
             if self._client is not None:
                 database = _given.setdefault(self._client, Database(self._client))
             else:
                 key = self._key
                 known = None if key is None else _shared.get(key)
-                database = Database(self._made()) if known is None else known
+                database = Database(self._made(), self._path) if known is None else known
                 if key is not None:
                     _shared[key] = database
             database.users += 1
             self._database = database
+            return database
 
     def _made(self) -> QdrantClient:
         if self._path is None:
             return QdrantClient(":memory:")
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that it is for small collections is on the page
-                client = QdrantClient(path=str(self._path), force_disable_check_same_thread=True)
-                _quicken(client)
-                return client
+            return open_folder(self._path)
         except (RuntimeError, ValueError, OSError, sqlite3.Error) as error:
             raise faults.local(error, self.where, "") from error
 
     def close(self) -> None:
         """Give the database back; the last store closes it. A client of the user's stays open."""
+        key = self._key
         with _shared_lock:
             self._closed = True
             database, self._database = self._database, None
             if database is None:
                 return
             database.users -= 1
-            if database.users or self._client is not None:
+            if database.is_used() or self._client is not None:
                 return
-            key = self._key
+            if key is not None and _shared.get(key) is not database:  # in a fork: it is the parent's
+                return
+        # What runs on it ends first, and nobody who opens another one waits for that.
+        with database.lock, _shared_lock:
+            if database.is_used():  # another store took hold of it meanwhile
+                return
             if key is not None:
-                if _shared.get(key) is not database:  # in a fork: it is the parent's
+                if _shared.get(key) is not database:
                     return
                 del _shared[key]
-            with database.lock:
-                database.client.close()
+            database.client.close()
 
     async def aclose(self) -> None:
         """As `close`."""
@@ -182,67 +181,42 @@ class LocalEndpoint:
     @property
     def native(self) -> object:
         """The driver's client, which no thread may use beside the store."""
-        self.open()
-        return None if self._database is None else self._database.client
+        return self.open().client
 
     def run(self, script: Script[T], collection: str = "") -> T:
-        """Carry out a script, alone on its database."""
-        self.open()
-        database = self._database
-        if database is None:
-            raise self._closed_error()
+        """Carry out a script, alone on its database.
+
+        Raises:
+            ClosedError: The store was closed, also while this waited for other operations.
+            OperationTimeoutError: Others took too long.
+        """
+        database = self._database or self.open()
         if not database.lock.acquire(timeout=remaining(self.timeout)):
             msg = f"{self.where} was busy with other operations"
             raise OperationTimeoutError(msg, outcome="not_done")
         try:
-            with _UNCOLLECTED:
-                return self._worked(database, script, collection)
+            return self._worked(database, script, collection)
         finally:
             database.lock.release()
-
-    def _worked(self, database: Database, script: Script[T], collection: str) -> T:
-        """Carry out a script; the lock is held."""
-        if self._database is not database:  # closed while this waited
-            raise self._closed_error()
-        try:
-            call: Call = next(script)
-            while True:
-                try:
-                    answer = _called(database.client, call)
-                except EntrepotError:
-                    raise
-                except Exception as error:  # noqa: BLE001 - the local mode raises what Python raises
-                    fault = faults.local(error, self.where, collection)
-                    fault.__cause__ = error
-                    call = script.throw(fault)
-                else:
-                    call = script.send(answer)
-        except StopIteration as end:
-            return cast("T", end.value)
 
     async def arun(self, script: Script[T], collection: str = "") -> T:
         """As `run`, in a worker thread."""
         return await asyncio.to_thread(self.run, script, collection)
 
+    def _worked(self, database: Database, script: Script[T], collection: str) -> T:
+        """Carry out a script; the lock is held."""
+        if self._database is not database:  # closed while this waited
+            raise self._closed_error()
 
-def _called(client: QdrantClient, call: Call) -> Any:
-    answer = getattr(client, call.method)(**call.arguments)
-    if call.method == "create_collection":
-        _quicken(client)
-    return answer
+        def ask(call: Call) -> object:
+            try:
+                return database.called(call)
+            except EntrepotError:
+                raise
+            except Exception as error:  # the local mode raises what Python raises
+                raise faults.local(error, self.where, collection) from error
 
-
-def _quicken(client: Any) -> None:
-    """Let SQLite commit to a log: the client commits each point, and would wait for the disk each time.
-
-    What returned survives the end of the process; a power cut may take the last commits and damages nothing. The
-    client offers no way to its databases; where they are not found, writes are as slow as they were.
-    """
-    for collection in getattr(getattr(client, "_client", None), "collections", {}).values():
-        connection = getattr(getattr(collection, "storage", None), "storage", None)
-        if isinstance(connection, sqlite3.Connection):
-            connection.execute("PRAGMA journal_mode=WAL").close()
-            connection.execute("PRAGMA synchronous=NORMAL").close()
+        return carry_out(script, ask)
 
 
 def _resolved(path: str) -> Path:

@@ -15,6 +15,9 @@ from entrepot.encoding import digest, engine_id, key_token
 
 _COLLECTION: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _KEY: Final = re.compile(r"[A-Za-z0-9_]{1,64}")
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,19}")
+_NUMBERS_END: Final = 2**64
 
 NUMBERS: Final = "n"
 WIDE: Final = "w"
@@ -32,6 +35,14 @@ def collection_name(name: str) -> str:
 def point_id(name: str) -> str:
     """Return the id of a document's point."""
     return str(engine_id(name))
+
+
+def as_point(text: str) -> int | str | None:
+    """Return the id of a point that is written like this, None if none is: a UUID, or an integer of 64 bits."""
+    if _UUID.fullmatch(text):
+        return text
+    number = int(text) if _NUMBER.fullmatch(text) else -1
+    return number if 0 <= number < _NUMBERS_END else None
 
 
 @lru_cache(maxsize=4096)

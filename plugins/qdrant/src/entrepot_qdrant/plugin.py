@@ -46,7 +46,7 @@ def entrepot_vector_stores() -> list[VectorStoreSpec]:
     served = [
         VectorStoreSpec(
             name=name,
-            factory="entrepot_qdrant.store:QdrantVectorStore",
+            factory="entrepot_qdrant.mapped_store:open_qdrant",
             config="entrepot_qdrant.config:QdrantConfig",
             capabilities=CAPABILITIES,
             summary="a Qdrant server" + (", over TLS" if name == "qdrants" else ""),
@@ -55,7 +55,7 @@ def entrepot_vector_stores() -> list[VectorStoreSpec]:
     ]
     local = VectorStoreSpec(
         name="qdrant-local",
-        factory="entrepot_qdrant.store:QdrantLocalVectorStore",
+        factory="entrepot_qdrant.mapped_store:open_qdrant_local",
         config="entrepot_qdrant.config:QdrantLocalConfig",
         capabilities=LOCAL_CAPABILITIES,
         summary="Qdrant's client in its local mode, in memory or in a folder",

@@ -10,20 +10,22 @@ import asyncio
 import inspect
 import math
 import ssl
-import threading
 import time
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import httpx  # noqa: TID253 - the driver is built on it, and loads it
 from qdrant_client import AsyncQdrantClient, QdrantClient
 
+from entrepot.clients import Clients
 from entrepot.errors import ClosedError, ConfigurationError, EntrepotError
 from entrepot.exchange import remaining
+from entrepot.scripted import acarry_out, carry_out
 from entrepot_qdrant import faults
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import Callable, Generator
 
     from entrepot.errors import Outcome
     from entrepot_qdrant.commands import Call, Script
@@ -90,37 +92,6 @@ def _bounded(request: httpx.Request, timeout: float) -> httpx.Request:
     return request
 
 
-class _Loop:
-    """The client of one event loop.
-
-    It is closed when the loop ends: the loop then closes its async generators, and one of them is ours.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, client: AsyncQdrantClient) -> None:
-        self.loop = loop
-        self.client = client
-        self._end: AsyncGenerator[None] | None = None
-
-    async def begin(self) -> None:
-        if self._end is None:
-            self._end = self._closing()
-            await anext(self._end)
-
-    async def _closing(self) -> AsyncGenerator[None]:
-        try:
-            yield
-        finally:
-            await self.client.close()
-
-    async def close(self) -> None:
-        await self.client.close()
-
-    def close_soon(self) -> None:
-        """Have the client closed from outside of the loop."""
-        if not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(lambda: self.loop.create_task(self.close()))
-
-
 class Server:
     """A server, reached by clients that are made when they are needed.
 
@@ -138,45 +109,38 @@ class Server:
             raise ConfigurationError(msg)
         self.where = address.where if client is None else "the client's Qdrant"
         self.timeout = timeout
-        self._given = client
         self._address = address
-        self._lock = threading.Lock()
-        self._client: QdrantClient | None = None
-        self._loops: dict[int, _Loop] = {}
-        self._closed = False
-
-    @property
-    def has_sync(self) -> bool:
-        """Whether sync operations have a client."""
-        return not isinstance(self._given, AsyncQdrantClient)
-
-    @property
-    def has_async(self) -> bool:
-        """Whether async operations have a client of their own."""
-        return not isinstance(self._given, QdrantClient)
+        self._clients: Clients[QdrantClient, AsyncQdrantClient] = Clients(
+            where=self.where,
+            make=self._made,
+            close=QdrantClient.close,
+            amake=self._amade,
+            aclose=AsyncQdrantClient.close,
+            given=client if isinstance(client, QdrantClient) else None,
+            agiven=client if isinstance(client, AsyncQdrantClient) else None,
+        )
+        self.has_sync = self._clients.has_sync
+        self.has_async = self._clients.has_async
 
     @property
     def native(self) -> object:
         """The driver's client: the user's, or that of sync operations."""
-        return self._given if self._given is not None else self._sync()
+        return self._clients.native
 
     def open(self) -> None:
         """Make no connection yet; the first script does."""
 
     # --- clients ----------------------------------------------------------------------------------------
 
-    def _sync(self) -> QdrantClient:
-        if isinstance(self._given, QdrantClient):
-            return self._given
-        if self._given is not None:
-            msg = "the client is an AsyncQdrantClient, which sync operations cannot use"
-            raise ConfigurationError(msg, hint="use the async twin, or give a QdrantClient")
-        with self._lock:
-            self._check_open()
-            if self._client is None:
-                self._client = QdrantClient(**self._address.keywords(self.timeout))
-                self._client.http.client.add_middleware(self._middle)
-            return self._client
+    def _made(self) -> QdrantClient:
+        client = QdrantClient(**self._address.keywords(self.timeout))
+        client.http.client.add_middleware(self._middle)
+        return client
+
+    def _amade(self) -> AsyncQdrantClient:
+        client = AsyncQdrantClient(**self._address.keywords(self.timeout))
+        client.http.client.add_middleware(self._amiddle)
+        return client
 
     def _middle(
         self, request: httpx.Request, send: Callable[[httpx.Request], httpx.Response]
@@ -186,107 +150,74 @@ class Server:
     async def _amiddle(self, request: httpx.Request, send: Callable[[httpx.Request], Any]) -> httpx.Response:
         return cast("httpx.Response", await send(_bounded(request, self.timeout)))
 
-    async def _async(self) -> AsyncQdrantClient:
-        if isinstance(self._given, AsyncQdrantClient):
-            return self._given
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            self._check_open()
-            known = self._loops.get(id(loop))
-            if known is None or known.loop is not loop:
-                self._loops = {key: other for key, other in self._loops.items() if not other.loop.is_closed()}
-                client = AsyncQdrantClient(**self._address.keywords(self.timeout))
-                client.http.client.add_middleware(self._amiddle)
-                known = self._loops[id(loop)] = _Loop(loop, client)
-        await known.begin()
-        return known.client
-
-    def _check_open(self) -> None:
-        if self._closed:
-            msg = f"the store on {self.where} was closed"
-            raise ClosedError(msg)
-
     def close(self) -> None:
         """Close the clients of this library; those of event loops that still run follow soon."""
-        with self._lock:
-            self._closed = True
-            client, self._client = self._client, None
-            loops, self._loops = self._loops, {}
-        for known in loops.values():
-            known.close_soon()
-        if client is not None:
-            client.close()
+        self._clients.close()
 
     async def aclose(self) -> None:
         """As `close`, and waits for the client of the running loop."""
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            known = self._loops.pop(id(loop), None)
-        if known is not None and known.loop is loop:
-            await known.close()
-        self.close()
+        await self._clients.aclose()
 
     # --- scripts ----------------------------------------------------------------------------------------
 
     def run(self, script: Script[T], collection: str = "") -> T:
         """Carry out a script within what is left of the exchange."""
         until = time.monotonic() + remaining(self.timeout)
-        client = self._sync()
-        lost: Outcome = "not_done"
-        try:
-            call: Call = next(script)
-            while True:
-                lost = "unknown" if call.writes else lost
-                try:
-                    answer = getattr(client, call.method)(**call.arguments, **self._timeout(call, until))
-                except Exception as error:  # noqa: BLE001 - what is not the driver's goes on as it is
-                    call = script.throw(self._fault(error, collection, lost))
-                else:
-                    call = script.send(answer)
-        except StopIteration as end:
-            return cast("T", end.value)
+        client = self._clients.sync()
+        course = _Course(self, collection)
+
+        def ask(call: Call) -> object:
+            with course.faults(call):
+                return getattr(client, call.method)(**call.arguments, **self._timeout(call, until))
+
+        return carry_out(script, ask)
 
     async def arun(self, script: Script[T], collection: str = "") -> T:
         """As `run`."""
         until = time.monotonic() + remaining(self.timeout)
-        client = await self._async()
-        lost: Outcome = "not_done"
-        try:
-            call: Call = next(script)
-        except StopIteration as end:
-            return cast("T", end.value)
-        while True:
-            lost = "unknown" if call.writes else lost
-            fault: Exception | None = None
-            answer: object = None
-            try:
-                async with asyncio.timeout(max(until - time.monotonic(), 0.001)):
-                    answer = await getattr(client, call.method)(
-                        **call.arguments, **self._timeout(call, until)
-                    )
-            except Exception as error:  # noqa: BLE001 - as above
-                fault = self._fault(error, collection, lost)
-            try:
-                call = script.send(answer) if fault is None else script.throw(fault)
-            except StopIteration as end:
-                return cast("T", end.value)
+        client = await self._clients.here()
+        course = _Course(self, collection)
 
-    def _fault(self, error: Exception, collection: str, lost: Outcome) -> Exception:
-        if self._closed and not isinstance(error, EntrepotError):  # the client was closed under it
-            fault: EntrepotError = ClosedError(f"the store on {self.where} was closed", outcome=lost)
-            fault.__cause__ = error
-            return fault
-        if isinstance(error, EntrepotError) or not isinstance(error, faults.DRIVER_ERRORS):
+        async def ask(call: Call) -> object:
+            with course.faults(call):
+                async with asyncio.timeout(max(until - time.monotonic(), 0.001)):
+                    return await getattr(client, call.method)(**call.arguments, **self._timeout(call, until))
+
+        return await acarry_out(script, ask)
+
+    def fault(self, error: Exception, collection: str, lost: Outcome) -> Exception:
+        """Return what an exception of a call is for the caller; what is not the driver's stays as it is."""
+        if self._clients.is_closed:  # the client was closed under the call
+            return ClosedError(f"the store on {self.where} was closed", outcome=lost)
+        if not isinstance(error, faults.DRIVER_ERRORS):
             return error
-        fault = faults.remote(error, self.where, collection, lost)
-        fault.__cause__ = error
-        return fault
+        return faults.remote(error, self.where, collection, lost)
 
     def _timeout(self, call: Call, until: float) -> dict[str, int]:
         """Return the timeout of a call over gRPC, which takes whole seconds; REST is bounded by request."""
         if self._address.grpc_port is None or not _takes_timeout(call.method):
             return {}
         return {"timeout": max(1, math.ceil(until - time.monotonic()))}
+
+
+class _Course:
+    """What is known of an operation if a call of it fails."""
+
+    def __init__(self, server: Server, collection: str) -> None:
+        self._server = server
+        self._collection = collection
+        self._lost: Outcome = "not_done"
+
+    @contextmanager
+    def faults(self, call: Call) -> Generator[None]:
+        """Raise what the driver raises as an error of entrepot."""
+        self._lost = "unknown" if call.writes else self._lost
+        try:
+            yield
+        except EntrepotError:
+            raise
+        except Exception as error:
+            raise self._server.fault(error, self._collection, self._lost) from error
 
 
 @lru_cache(maxsize=64)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-import msgspec
-
-from entrepot import VectorStore
-from entrepot.errors import CollectionMismatchError, CollectionNotFoundError, ConfigurationError
+from entrepot.errors import ConfigurationError
+from entrepot.filters import TRUE
 from entrepot.records import Query
+from entrepot.scripted import ScriptedVectorStore, encode
 from entrepot_qdrant import catalog, changing, reading
 from entrepot_qdrant.catalog import Place, Plan
-from entrepot_qdrant.filters import QdrantFilterConverter
+from entrepot_qdrant.filters import ConditionConverter, QdrantFilterConverter
 from entrepot_qdrant.local import LocalEndpoint
 from entrepot_qdrant.plugin import CAPABILITIES, LOCAL_CAPABILITIES
 from entrepot_qdrant.servers import check_range, server_of
@@ -23,19 +21,16 @@ if TYPE_CHECKING:
     from entrepot.capabilities import Capabilities
     from entrepot.filters import Normal
     from entrepot.records import CollectionInfo, Hit, IfExists, Page, Record, StoredRecord
-    from entrepot_qdrant.changing import Batch
     from entrepot_qdrant.commands import Script
     from entrepot_qdrant.sessions import Server
 
 T = TypeVar("T")
 
-_AT_ONCE = 20_000
-"""Characters of documents that are encoded in the event loop: a few milliseconds."""
 _MOST = 1_000_000
 
 
-class _QdrantStore(VectorStore):
-    """What both stores do: they differ in what they work on alone."""
+class BaseStore(ScriptedVectorStore[Place]):
+    """What all stores do: on a server and in local mode they differ in what they work on alone."""
 
     def __init__(self, endpoint: Server | LocalEndpoint, plan: Plan, collection: str, **options: Any) -> None:
         super().__init__(collection=collection, **options)
@@ -44,7 +39,6 @@ class _QdrantStore(VectorStore):
             raise ConfigurationError(msg)
         self._endpoint = endpoint
         self._plan = plan
-        self._place: Place | None = None
 
     # --- connecting -------------------------------------------------------------------------------------
 
@@ -74,186 +68,78 @@ class _QdrantStore(VectorStore):
         return self._endpoint.native
 
     def _answer(self, script: Script[T]) -> T:
-        try:
-            return self._endpoint.run(self._checked(script), self.collection)
-        except (CollectionNotFoundError, CollectionMismatchError):
-            self._forget()
-            raise
+        return self._endpoint.run(script, self.collection)
 
     async def _aanswer(self, script: Script[T]) -> T:
-        if not self._endpoint.has_async:
-            return await asyncio.to_thread(self._answer, script)
-        try:
-            return await self._endpoint.arun(self._checked(script), self.collection)
-        except (CollectionNotFoundError, CollectionMismatchError):
-            self._forget()
-            raise
+        if self._endpoint.is_local or self._endpoint.has_async:
+            return await self._endpoint.arun(script, self.collection)
+        return await super()._aanswer(script)  # the user's sync client
 
-    def _checked(self, script: Script[T]) -> Script[T]:
+    def _kept(self, script: Script[T]) -> Script[T]:
         """Return the script, which in local mode first sees that the collection is still the one described."""
-        if self._place is not None and self._endpoint.is_local:
-            yield from catalog.refuse_stale(self._place)
+        if self._endpoint.is_local:
+            yield from catalog.refuse_stale(self._here())
         return (yield from script)
-
-    def _forget(self) -> None:
-        """Look at the collection anew before the next operation: it is not what it was."""
-        self._place = self._info = None
 
     # --- collections ------------------------------------------------------------------------------------
 
-    def _here(self) -> Place:
-        if self._place is None:
-            msg = f"there is no collection {self.collection!r}"
-            raise CollectionNotFoundError(msg)
-        return self._place
+    def _describe_script(self) -> Script[Place | None]:
+        return catalog.describe(self.collection)
 
-    def _seen(self, place: Place | None) -> CollectionInfo | None:
-        self._place = place
-        if place is None:
-            self._info = None
-            return None
-        ann = place.kind == "hnsw"
-        if ann is not self.capabilities.ann:
-            self.capabilities = msgspec.structs.replace(self.capabilities, ann=ann)
-        return place.info
+    def _create_script(self, info: CollectionInfo) -> Script[Place]:
+        return catalog.create(info, self._plan)
 
-    def _describe(self) -> CollectionInfo | None:
-        return self._seen(self._endpoint.run(catalog.describe(self.collection), self.collection))
+    def _drop_script(self) -> Script[None]:
+        return catalog.drop(self.collection)
 
-    async def _adescribe(self) -> CollectionInfo | None:
-        return self._seen(await self._endpoint.arun(catalog.describe(self.collection), self.collection))
+    def _list_collections_script(self) -> Script[list[str]]:
+        return catalog.list_collections()
 
-    def _create(self, info: CollectionInfo) -> None:
-        self._seen(self._endpoint.run(catalog.create(info, self._plan), self.collection))
-
-    async def _acreate(self, info: CollectionInfo) -> None:
-        self._seen(await self._endpoint.arun(catalog.create(info, self._plan), self.collection))
-
-    def _drop(self) -> None:
-        self._endpoint.run(catalog.drop(self.collection), self.collection)
-        self._place = None
-
-    async def _adrop(self) -> None:
-        await self._endpoint.arun(catalog.drop(self.collection), self.collection)
-        self._place = None
-
-    def _list_collections(self) -> list[str]:
-        return self._endpoint.run(catalog.list_collections(), self.collection)
-
-    async def _alist_collections(self) -> list[str]:
-        return await self._endpoint.arun(catalog.list_collections(), self.collection)
-
-    def _details(self) -> dict[str, Any]:
-        return self._answer(catalog.details(self._here()))
-
-    async def _adetails(self) -> dict[str, Any]:
-        return await self._aanswer(catalog.details(self._here()))
+    def _details_script(self) -> Script[dict[str, Any]]:
+        return self._kept(catalog.details(self._here()))
 
     # --- reading ----------------------------------------------------------------------------------------
 
-    def _converter(self) -> QdrantFilterConverter:
+    def _converter(self) -> ConditionConverter:
         return QdrantFilterConverter()
 
-    def _fetch(self, ids: Sequence[str], include: Sequence[str]) -> list[StoredRecord]:
-        return self._answer(reading.fetch(self._here(), ids, include, self._plan))
+    def _fetch_script(self, ids: Sequence[str], include: Sequence[str]) -> Script[list[StoredRecord]]:
+        return self._kept(reading.fetch(self._here(), ids, include, self._plan))
 
-    async def _afetch(self, ids: Sequence[str], include: Sequence[str]) -> list[StoredRecord]:
-        return await self._aanswer(reading.fetch(self._here(), ids, include, self._plan))
+    def _search_script(self, query: Query) -> Script[list[Hit]]:
+        return self._kept(reading.search(self._here(), query, self._plan))
 
-    def _search(self, query: Query) -> list[Hit]:
-        return self._answer(reading.search(self._here(), query, self._plan))
+    def _scan_script(self, query: Query, token: str | None, size: int) -> Script[Page[StoredRecord]]:
+        return self._kept(reading.scan(self._here(), query, token, size, self._plan))
 
-    async def _asearch(self, query: Query) -> list[Hit]:
-        return await self._aanswer(reading.search(self._here(), query, self._plan))
-
-    def _scan(self, query: Query, token: str | None, size: int) -> Page[StoredRecord]:
-        return self._answer(reading.scan(self._here(), query, token, size, self._plan))
-
-    async def _ascan(self, query: Query, token: str | None, size: int) -> Page[StoredRecord]:
-        return await self._aanswer(reading.scan(self._here(), query, token, size, self._plan))
-
-    def _count(self, query: Query) -> int:
-        return self._answer(reading.count(self._here(), query))
-
-    async def _acount(self, query: Query) -> int:
-        return await self._aanswer(reading.count(self._here(), query))
+    def _count_script(self, query: Query) -> Script[int]:
+        return self._kept(reading.count(self._here(), query))
 
     # --- changing ---------------------------------------------------------------------------------------
 
-    def _write(self, records: Sequence[Record], if_exists: IfExists) -> object:
-        batch = changing.batch_of(records, self._plan)
-        return self._answer(changing.write(self._here(), batch, if_exists, self._plan))
-
-    async def _awrite(self, records: Sequence[Record], if_exists: IfExists) -> object:
-        batch = await self._abatch(records)
-        return await self._aanswer(changing.write(self._here(), batch, if_exists, self._plan))
-
-    def _write_inside(self, records: Sequence[Record], if_exists: IfExists, inside: Normal) -> object:
-        batch = changing.batch_of(records, self._plan)
-        return self._answer(changing.write(self._here(), batch, if_exists, self._plan, inside))
-
-    async def _awrite_inside(self, records: Sequence[Record], if_exists: IfExists, inside: Normal) -> object:
-        batch = await self._abatch(records)
-        return await self._aanswer(changing.write(self._here(), batch, if_exists, self._plan, inside))
-
-    async def _abatch(self, records: Sequence[Record]) -> Batch:
-        """Encode documents, beside the event loop if that takes more than a moment (E3)."""
-        size = sum(
-            len(record.text or "") + len(record.metadata_json) + 4 * len(record.vector) for record in records
-        )
-        if size <= _AT_ONCE:
-            return changing.batch_of(records, self._plan)
-        return await asyncio.to_thread(changing.batch_of, records, self._plan)
+    def _write_script(
+        self, records: Sequence[Record], if_exists: IfExists, inside: Normal = TRUE
+    ) -> Script[object]:
+        batch = yield from encode(changing.batch_of, records, self._plan)
+        yield from self._kept(changing.write(self._here(), batch, if_exists, self._plan, inside))
+        return None
 
     def _update_script(
-        self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str], *inside: Normal
+        self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str], inside: Normal = TRUE
     ) -> Script[list[str]]:
         limits = self.capabilities.limits
-        return changing.update(self._here(), ids, changes, unset, limits, self._plan, *inside)
+        return self._kept(changing.update(self._here(), ids, changes, unset, limits, self._plan, inside))
 
-    def _update(self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str]) -> list[str]:
-        return self._answer(self._update_script(ids, changes, unset))
-
-    async def _aupdate(
-        self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str]
-    ) -> list[str]:
-        return await self._aanswer(self._update_script(ids, changes, unset))
-
-    def _update_inside(
-        self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str], inside: Normal
-    ) -> list[str]:
-        return self._answer(self._update_script(ids, changes, unset, inside))
-
-    async def _aupdate_inside(
-        self, ids: Sequence[str], changes: Mapping[str, Any], unset: Sequence[str], inside: Normal
-    ) -> list[str]:
-        return await self._aanswer(self._update_script(ids, changes, unset, inside))
-
-    def _delete_script(self, target: Sequence[str] | Query) -> Script[None]:
+    def _delete_script(self, target: Sequence[str] | Query, inside: Normal = TRUE) -> Script[None]:
         if isinstance(target, Query):
-            return changing.delete_matching(self._here(), target, self._plan)
-        return changing.delete_ids(self._here(), target, self._plan)
+            return self._kept(changing.delete_matching(self._here(), target, self._plan))
+        return self._kept(changing.delete_ids(self._here(), target, self._plan, inside))
 
-    def _delete(self, target: Sequence[str] | Query) -> None:
-        self._answer(self._delete_script(target))
-
-    async def _adelete(self, target: Sequence[str] | Query) -> None:
-        await self._aanswer(self._delete_script(target))
-
-    def _delete_unchanged(self, records: Sequence[StoredRecord]) -> None:
-        self._answer(changing.delete_unchanged(self._here(), records, self._plan))
-
-    async def _adelete_unchanged(self, records: Sequence[StoredRecord]) -> None:
-        await self._aanswer(changing.delete_unchanged(self._here(), records, self._plan))
-
-    def _delete_inside(self, ids: Sequence[str], inside: Normal) -> None:
-        self._answer(changing.delete_ids(self._here(), ids, self._plan, inside))
-
-    async def _adelete_inside(self, ids: Sequence[str], inside: Normal) -> None:
-        await self._aanswer(changing.delete_ids(self._here(), ids, self._plan, inside))
+    def _delete_unchanged_script(self, records: Sequence[StoredRecord]) -> Script[None]:
+        return self._kept(changing.delete_unchanged(self._here(), records, self._plan))
 
 
-class QdrantVectorStore(_QdrantStore):
+class QdrantVectorStore(BaseStore):
     """Documents on a Qdrant server of version 1.17 or newer, over REST or gRPC.
 
     A collection that is made gets an approximate index (HNSW), unless ``index="flat"``; ``exact=True`` asks for
@@ -348,11 +234,15 @@ class QdrantVectorStore(_QdrantStore):
         super().__init__(server, plan, collection, timeout=timeout, **options)
 
 
-class QdrantLocalVectorStore(_QdrantStore):
+class QdrantLocalVectorStore(BaseStore):
     """Documents in the local mode of Qdrant's client: in memory or in a folder, for small collections.
 
     Searches are exact and read every document. Stores of one process on one place share its data and take turns;
-    a folder belongs to one process at a time.
+    a folder belongs to one process at a time. In a folder each call of the client is one commit of SQLite with
+    ``synchronous=FULL``, so what returned survives a power cut.
+
+    The client keeps documents as Python objects, so a full run of Python's garbage collector takes longer the more
+    there are, and all threads wait for it, an event loop too.
 
     Args:
         collection: Name of the collection.

@@ -51,6 +51,9 @@ def proxy(stores: Stores) -> Iterator[Proxy]:
 def store(stores: Stores, proxy: Proxy) -> VectorStore:
     """Return a store that holds ten documents, opened through the proxy."""
     assert proxy.port
+    stores(metric="euclidean").create_collection(
+        dimension=2
+    )  # some engines take longer than TIMEOUT for that
     store = stores(**options(metric="euclidean"))
     store.add([document(f"d{n}", n, n=n) for n in range(10)])
     return store
@@ -276,6 +279,7 @@ def test_a_server_that_stops_is_unreachable_and_found_again(
     assert spec is not None
     with running_server(spec, startable(request.config)) as server:
         stores.address = server.url
+        stores(metric="euclidean").create_collection(dimension=2)
         store = stores(**options(metric="euclidean"))
         store.add([document(f"d{n}", n, n=n) for n in range(10)])
         assert call(store, "count", twin=True) == 5

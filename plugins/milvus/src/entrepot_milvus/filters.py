@@ -1,0 +1,147 @@
+"""From filters to expressions of Milvus (F1 to F6, F9, F10).
+
+Equality and presence are asked of tokens; ranges of the least or the greatest element of a key, which is ordered text
+(`entrepot_milvus.fields`). Every negation is written out, and what is negated is never unknown: servers of different
+versions and Milvus Lite disagree about a comparison with an absent member below a ``not``, but not about ``exists``
+and not about an array that every row has.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+from entrepot.encoding import (
+    KIND_LETTERS,
+    equality_token,
+    presence_token,
+    string_bound,
+    string_text,
+)
+from entrepot.filters import (
+    AbstractFilterExpressionConverter,
+    And,
+    FilterOp,
+    Leaf,
+    Or,
+    Translation,
+    exact,
+    normalise,
+    nothing,
+    superset,
+)
+from entrepot.filters.values import kind_of
+from entrepot_milvus.expressions import (
+    EVERYTHING,
+    NOTHING,
+    Condition,
+    Has,
+    Text,
+    both,
+    either,
+    end_of,
+    quoted,
+)
+from entrepot_milvus.fields import STRING_BYTES, ordered_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from entrepot.filters import Converted, Expression, Normal, Scalar
+
+MOST_LEVELS: Final = 60
+"""How deep a filter may be nested: Milvus Lite's parser, written in Python, takes about 100 brackets."""
+MOST_CLAUSES: Final = 400
+"""Clauses of a filter, tokens of one union counted once: a server takes seconds for a thousand."""
+_SIGNS: Final = {FilterOp.LT: "<", FilterOp.LTE: "<=", FilterOp.GT: ">", FilterOp.GTE: ">="}
+_OPPOSITE: Final = {FilterOp.LT: ">=", FilterOp.LTE: ">", FilterOp.GT: "<=", FilterOp.GTE: "<"}
+_BELOW: Final = frozenset({FilterOp.LT, FilterOp.LTE})
+
+
+class MilvusFilterConverter(AbstractFilterExpressionConverter[Condition]):
+    """Translate filters into expressions of Milvus.
+
+    Exact for every leaf but ranges of strings of more than 40 bytes. What is nested more than 60 levels deep and what
+    exceeds 400 clauses is left out, which is a superset.
+    """
+
+    def __init__(self) -> None:
+        self._left_out: frozenset[int] = frozenset()
+
+    def convert(self, filter: Expression | Normal) -> Converted[Condition]:  # noqa: A002 - as in the base
+        """Translate a filter, given as a tree or in normal form."""
+        normal = normalise(filter)
+        if self._left_out or not (beyond := _beyond(normal)):
+            return super().convert(normal)
+        limited = MilvusFilterConverter()
+        limited._left_out = beyond
+        return limited.convert(normal)
+
+    def leaf(self, leaf: Leaf) -> Translation[Condition]:
+        """Ask whether some element of the key satisfies the comparison, or none (F2, F3)."""
+        if id(leaf) in self._left_out:
+            return nothing()
+        if leaf.op is FilterOp.ISNULL:
+            return exact(Has((presence_token(leaf.key),), negated=not leaf.negated))
+        if leaf.op in _SIGNS:
+            return _range(leaf.op, leaf.key, cast("Scalar", leaf.value), negated=leaf.negated)
+        values = cast("tuple[Scalar, ...]", leaf.value if leaf.op is FilterOp.IN else (leaf.value,))
+        tokens = dict.fromkeys(equality_token(leaf.key, value) for value in values)
+        return exact(Has(tuple(tokens), leaf.negated))
+
+    def and_(self, parts: Sequence[Condition]) -> Condition:
+        """Join conditions with AND."""
+        return both(parts)
+
+    def or_(self, parts: Sequence[Condition]) -> Condition:
+        """Join conditions with OR."""
+        return either(parts)
+
+    def true(self) -> Condition:
+        """Return what holds for every document."""
+        return EVERYTHING
+
+    def false(self) -> Condition:
+        """Return what holds for no document."""
+        return NOTHING
+
+
+def _range(op: FilterOp, key: str, value: Scalar, *, negated: bool) -> Translation[Condition]:
+    """Compare the least element if smaller ones are asked for, else the greatest (F2)."""
+    kind = kind_of(value)
+    letter = KIND_LETTERS[kind]
+    end = end_of(letter if op in _BELOW else letter.upper(), key)
+    code, is_exact = ordered_text(value), True
+    if kind == "str":
+        text = cast("str", value)
+        is_exact = string_text(text, STRING_BYTES).exact
+        op, code = string_bound(op, text, certain=negated, size=STRING_BYTES)
+    if negated:
+        clause = Text(f"(not (exists {end}) or {end} {_OPPOSITE[op]} {quoted(code)})")
+    else:
+        clause = Text(f"{end} {_SIGNS[op]} {quoted(code)}")
+    return exact(clause) if is_exact else superset(clause)
+
+
+def _beyond(normal: Normal) -> frozenset[int]:
+    """Return the identities of the leaves that are nested too deep, or come after too many clauses."""
+    found: set[int] = set()
+    clauses = 0
+    pending: list[tuple[Normal, And | Or | None, int]] = [(normal, None, 0)]
+    while pending:
+        node, chain, level = pending.pop()
+        if isinstance(node, And | Or):
+            pending += [(part, node, level + 1) for part in reversed(node.parts)]
+            clauses += 1  # what becomes of those of its parts that share a clause
+        elif isinstance(node, Leaf):
+            clauses += 0 if _shares(node, chain) else 1
+            if level > MOST_LEVELS or clauses > MOST_CLAUSES:
+                found.add(id(node))
+    return frozenset(found)
+
+
+def _shares(leaf: Leaf, chain: And | Or | None) -> bool:
+    """Whether a leaf becomes part of a clause that it shares with others of its chain."""
+    if chain is None or leaf.op in _SIGNS:
+        return False
+    asks_for_none = leaf.negated is not (leaf.op is FilterOp.ISNULL)
+    return asks_for_none is isinstance(chain, And)
