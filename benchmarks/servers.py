@@ -1,4 +1,4 @@
-"""PostgreSQL and Redis through entrepot, against the same commands by the plain driver, over loopback.
+"""Servers through entrepot, against the same commands by the plain driver, over loopback.
 
 Each server is started for the run: one that ENTREPOT_<NAME>_URL names, a container, or a process out of wheels. The
 plain piece sends the commands that the store sends, on a connection of its own, and makes dictionaries of the rows.
@@ -6,9 +6,15 @@ plain piece sends the commands that the store sends, on a connection of its own,
 
 from __future__ import annotations
 
+import importlib
+import json
+import os
+import subprocess
+import sys
 import uuid
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
     from entrepot import ChatMemoryRepository, VectorStore
     from entrepot.records import Query
 
+BACKENDS = os.environ.get("ENTREPOT_BENCH_SERVERS", "postgres,redis,milvus,elasticsearch").split(",")
 ROWS, DIMENSION, TOP_K = 10_000, 256, 10
 FILTERS = {"no filter": None, "filter of 1 %": "share == 1", "filter of 50 %": "share <= 50"}
 SHORT, LONG = 20, 20_000
@@ -34,14 +41,16 @@ TEXT = "What one says to another in a chat, now and then somewhat longer. " * 4
 
 def lines() -> Iterator[Line]:
     """Yield a line for each goal, for each server that can be had."""
-    from benchmarks import on_postgres, on_redis  # noqa: PLC0415 - drivers load for this group alone
-
-    for spec, backend in ((on_postgres.SERVER, on_postgres), (on_redis.SERVER, on_redis)):
+    for name in BACKENDS:
+        backend: Any = importlib.import_module(
+            f"benchmarks.on_{name}"
+        )  # its driver loads for this group alone
         try:
-            with running_server(spec) as server:
-                yield from _lines(spec, server.url, backend)
+            with running_server(backend.SERVER) as server:
+                yield from _lines(backend.SERVER, server.url, backend)
+                yield from _large(name, server.url)
         except ServerAbsentError as error:
-            print(f"# {spec.name} is left out: {error}")
+            print(f"# {name} is left out: {error}")
 
 
 def _lines(spec: ServerSpec, url: str, backend: Any) -> Iterator[Line]:
@@ -70,11 +79,28 @@ def _lines(spec: ServerSpec, url: str, backend: Any) -> Iterator[Line]:
             assert [hit["id"] for hit in ask()] == [hit.id for hit in store.similarity_search(request)]
             yield ratio(f"{name}: search, {what}", 1.1, partial(store.similarity_search, request), ask, repetitions=200)  # fmt: skip
         store.drop_collection()
+    if not hasattr(plain, "appends"):
+        return
     with (
         open_chat_memory(f"{url}/bench_{uuid.uuid4().hex[:16]}") as memory,
         closing(backend.Plain(url)) as plain,
     ):
         yield from _appends(name, memory, plain)
+
+
+def _large(name: str, url: str) -> Iterator[Line]:
+    """Yield the memory that a process takes for 100,000 documents, with the times it took."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "benchmarks.large", f"{url}/bench_{uuid.uuid4().hex}"],
+        cwd=Path(__file__).parent.parent,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    took: dict[str, float] = json.loads(ended.stdout)
+    told = f"load {took['load']} s, search {took['search']} ms, scan {took['scan']} s, delete by filter {took['delete']} s"
+    yield Line(f"{name}: memory for 100,000 x 64", 200, value=took["megabytes"], unit="MB", plain=told)
 
 
 def _appends(name: str, memory: ChatMemoryRepository, plain: Any) -> Iterator[Line]:
