@@ -44,11 +44,14 @@ TARGETS = (
     def versions(url):
         return {"Backwards": "1.2", "address": url or "none"}
 
+    def lost(url):
+        raise ConnectionError("the server is gone")
+
     GIVEN = dict(name="backwards", kind="memory", opens="report_targets:backwards", shared=False, durable=False,
                  versions="report_targets:versions")
     PLAIN = TargetSpec(**GIVEN, witness="embedded")
     TEST = "memory/test_tail.py::test_the_tail_is_the_end_in_order"
-    KNOWN = TargetSpec(**GIVEN, witness="emulator", known_failures=(KnownFailure(TEST, "reads from the end"),))
+    KNOWN = TargetSpec(**(GIVEN | dict(versions="report_targets:lost")), witness="emulator", known_failures=(KnownFailure(TEST, "reads from the end"),))
     NONE = TargetSpec(**GIVEN, witness="embedded", known_failures=(KnownFailure("memory/*::test_nosuch", "?"),))
     GONE = TargetSpec(
         name="simple", kind="memory", opens="simple://", witness="embedded", shared=False, durable=False,
@@ -99,6 +102,7 @@ def test_a_known_failure_holds_and_shows(tmp_path: Path) -> None:
     done = run(tmp_path, "KNOWN", "--conformance-report=report.json", "--conformance-report=report.html")
     (target,) = decode_report((tmp_path / "report.json").read_bytes()).targets
     assert [known.reason for known in target.known] == ["reads from the end"]
+    assert target.versions == {"not told": "ConnectionError"}  # and the report is there
     assert "known: memory/test_tail.py::test_the_tail_is_the_end_in_order" in done.stdout
     assert "on an emulator, which proves nothing" in done.stdout
     assert "reads from the end" in (tmp_path / "report.html").read_text("utf-8")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
@@ -54,6 +55,10 @@ class Cell(NamedTuple):
 def seed_from_environment() -> int:
     """Return ENTREPOT_FUZZ_SEED, or a fixed seed."""
     return int(os.environ.get("ENTREPOT_FUZZ_SEED", "20260131"))
+
+
+_TURNS: Final = 8
+"""Filters that each thread gets before the next ones are made."""
 
 
 def count_from_environment() -> int:
@@ -185,6 +190,7 @@ def run(
     *,
     count: int = DEFAULT_COUNT,
     seed: int | None = None,
+    at_once: int = 1,
 ) -> Coverage:
     """Compare `match` with the evaluator on `count` filters whose normal forms all differ.
 
@@ -193,6 +199,7 @@ def run(
         documents: Metadata by id, as `match` knows them; `make_documents` makes some.
         count: How many filters.
         seed: Of the filters; ENTREPOT_FUZZ_SEED or a fixed one if it is not given.
+        at_once: How many are asked side by side, in threads: for what waits for a server.
 
     Raises:
         AssertionError: The two differ; tells seed and filter, the smallest filter on which they do, and that
@@ -202,17 +209,23 @@ def run(
     rng = random.Random(seed)
     coverage = Coverage(seed, documents=len(documents))
     counts = _Counts(documents)
-    while coverage.filters < count:
-        expression = make_filter(rng)
-        normal = normalise(expression)
-        if normal in coverage.distinct:
-            continue
-        coverage.distinct.add(normal)
-        coverage.filters += 1
-        if compare(match, expression, documents) is not None:
-            raise AssertionError(_problem(match, expression, documents, coverage))
-        for comparison, negated in _comparisons(expression):
-            counts.add(coverage, comparison, negated=negated)
+    with ThreadPoolExecutor(at_once) as pool:
+        side_by_side = map if at_once == 1 else pool.map
+        while coverage.filters < count:
+            asked: list[Expression] = []
+            while len(asked) < min(at_once * _TURNS, count - coverage.filters):
+                expression = make_filter(rng)
+                normal = normalise(expression)
+                if normal not in coverage.distinct:
+                    coverage.distinct.add(normal)
+                    asked.append(expression)
+            faults = side_by_side(partial(compare, match, documents=documents), asked)
+            for expression, fault in zip(asked, faults, strict=True):
+                coverage.filters += 1
+                if fault is not None:
+                    raise AssertionError(_problem(match, expression, documents, coverage))
+                for comparison, negated in _comparisons(expression):
+                    counts.add(coverage, comparison, negated=negated)
     return coverage
 
 

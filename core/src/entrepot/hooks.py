@@ -219,10 +219,12 @@ class VectorStoreHooks(Resource):
     def _write_inside(self, records: Sequence[Record], if_exists: IfExists, inside: Normal) -> object:
         """As `_write`, unless a stored document of one of the ids lies outside a filter (T2).
 
-        Needed where ``conditional_write`` is ``"atomic"``: check and write are one step.
+        Needed where ``conditional_write`` is ``"atomic"``: check and write are one step, for each document. An
+        engine that compares one document at a time checks all before it writes any; if another writer takes one
+        out in between, what was written stays, and the error's outcome is ``"unknown"``.
 
         Raises:
-            OutsideViewError: A stored document lies outside; nothing was written.
+            OutsideViewError: A stored document lies outside; nothing was written, but for the case above.
         """
         raise NotImplementedError
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 import traceback
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -20,15 +23,17 @@ from entrepot.errors import (
     CollectionNotFoundError,
     ConfigurationError,
     OperationTimeoutError,
+    RequestError,
     UnreachableError,
 )
-from entrepot_elasticsearch import ElasticsearchVectorStore
+from entrepot_elasticsearch import ElasticsearchVectorStore, changing, plugin
+from entrepot_elasticsearch.mapped_store import MappedElasticsearchVectorStore
 from entrepot_elasticsearch.names import document_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plugins.elasticsearch.tests.wire import Asked
+    from plugins.elasticsearch.tests.wire import Asked, Wire
 
 SECRET = "hunter2"
 ALIAS = "articles.g0123456789abcdef"
@@ -200,6 +205,28 @@ def test_a_wrong_password_is_refused_and_not_told(*, twin: bool) -> None:
         assert len(server.asked) == 1
 
 
+def _always(answer: tuple[int, Any], _: Asked) -> tuple[int, Any]:
+    return answer
+
+
+def test_the_suite_expects_a_refusal_where_there_are_logins(monkeypatch: pytest.MonkeyPatch) -> None:
+    # E2: the failure that is known is that of a server without
+    def known() -> int:
+        (target,) = plugin.entrepot_conformance_targets()
+        return len(target.known_failures)
+
+    refused = (401, {"error": {"type": "security_exception"}, "status": 401})
+    monkeypatch.delenv("ENTREPOT_ELASTICSEARCH_URL", raising=False)
+    assert known() == 1
+    told: list[tuple[tuple[int, Any], int]] = [(refused, 0), ((200, INFO), 1), ((503, {}), 1)]
+    for answer, expected in told:
+        with wire(partial(_always, answer)) as server:
+            monkeypatch.setenv(
+                "ENTREPOT_ELASTICSEARCH_URL", f"elasticsearch://me:right@127.0.0.1:{server.port}"
+            )
+            assert known() == expected
+
+
 def test_what_is_no_elasticsearch_and_what_is_too_old() -> None:
     # E2
     with (
@@ -277,6 +304,8 @@ def test_a_new_index_has_fields_of_its_own_and_no_others(version: str, more: dic
         assert asked.path.startswith("/entrepot-")
         body = asked.json
         settings = {"number_of_shards": 1, "number_of_replicas": 1, "refresh_interval": "-1", **more}
+        analyzer = body["settings"].pop("analysis")["analyzer"]["default"]
+        assert analyzer == {"type": "standard", "max_token_length": 8000}
         assert body["settings"] == settings
         assert body["mappings"]["dynamic"] is False
         assert body["mappings"]["properties"]["embedding"] == {
@@ -293,24 +322,229 @@ def test_a_new_index_has_fields_of_its_own_and_no_others(version: str, more: dic
 
 def test_searches_ask_for_whole_answers() -> None:
     # S4, S6, F9
-    found = {
-        "hits": {"hits": [{"_score": 0.9, "_source": {"id": "1", "text": "x", "meta": "{}"}}]},
-        "_shards": {"failed": 0},
-    }
+    whole = {"_shards": {"failed": 0}}
+    hit = {"_score": 0.9, "_source": {"id": "1", "text": "x", "meta": "{}"}}
+
+    def answer(asked: Asked) -> tuple[int, Any] | None:
+        if "_pit" in asked.path:
+            return 200, {"id": "a point"}
+        if "search" not in asked.path:
+            return answers(count={"count": 1, **whole})(asked)
+        slots = {"slots": {"buckets": [{"key": 32.0, "doc_count": 9000}, {"key": 64.0, "doc_count": 1001}]}}
+        return 200, {"hits": {"hits": [hit]}, "aggregations": slots, "responses": [{"hits": {"hits": [hit]}, **whole}], **whole}  # fmt: skip
+
     options: dict[str, Any] = {"collection": "articles", "ef_search": 50}
-    with wire(answers(search=found, count={"count": 1, "_shards": {"failed": 0}})) as server:
+    with wire(answer) as server:
         options |= server.options
         with ElasticsearchVectorStore(**options).connect() as store:
-            (hit,) = store.similarity_search(SearchRequest(vector=[1.0, 0.0], top_k=1, filter="k == 1"))
-            assert hit.score == pytest.approx(0.9)
+            (found,) = store.similarity_search(SearchRequest(vector=[1.0, 0.0], top_k=1, filter="k == 1"))
+            assert found.score == pytest.approx(0.9)
             asked = server.asked[-1]
             assert asked.path == f"/{ALIAS}/_search?allow_partial_search_results=false"
             assert asked.json["knn"]["num_candidates"] == 50
             assert "terms" in asked.json["knn"]["filter"][0]
             store.similarity_search(SearchRequest(vector=[1.0, 0.0], top_k=1, exact=True))
-            knn = server.asked[-1].json["knn"]
-            assert (knn["k"], knn["num_candidates"]) == (2, 10_000)
-            assert knn["filter"] == [{"range": {"slot": {"gte": 0, "lt": 1 << 15}}}]
+            opened, counted, searched, closed = server.asked[-4:]
+            assert opened.path == f"/{ALIAS}/_pit?keep_alive=1m"
+            assert counted.path == "/_search?allow_partial_search_results=false"
+            assert counted.json["aggs"]["slots"]["histogram"]["field"] == "slot"
+            assert searched.path == "/_msearch"
+            head, first, _, second = searched.lines
+            assert head == {"allow_partial_search_results": False}
+            for body, bounds in ((first, {"gte": 0, "lt": 64}), (second, {"gte": 64, "lt": 1 << 15})):
+                assert (body["knn"]["k"], body["knn"]["num_candidates"]) == (2, 10_000)
+                assert body["knn"]["filter"] == [{"range": {"slot": bounds}}]
+                assert body["pit"] == counted.json["pit"] == {"id": "a point", "keep_alive": "1m"}
+            assert (closed.method, closed.path, closed.json) == ("DELETE", "/_pit", {"id": "a point"})
+
+
+def some(*names: str, text: str | None = None) -> list[Document]:
+    return [Document(text, id=name, vector=[1.0, 0.0]) for name in names]
+
+
+def opened(server: Wire, **options: Any) -> ElasticsearchVectorStore:
+    return ElasticsearchVectorStore(
+        collection="articles", **{"timeout": 20.0, **options}, **server.options
+    ).connect()
+
+
+def add(store: ElasticsearchVectorStore, documents: list[Document], *, twin: bool) -> None:
+    """Add documents that must not exist."""
+    if twin:
+        asyncio.run(store.aadd(documents, if_exists="error"))
+    else:
+        store.add(documents, if_exists="error")
+
+
+def test_a_bad_document_among_good_ones_leaves_it_open_what_was_written() -> None:
+    # D6, E4: nobody may say that nothing was done
+    def answer(asked: Asked) -> tuple[int, Any] | None:
+        if "_bulk" not in asked.path:
+            return answers()(asked)
+        _, told = bulk_answer(asked)
+        told["errors"] = True
+        told["items"][1]["index"] |= {"status": 400, "error": {"type": "document_parsing_exception"}}
+        return 200, told
+
+    with wire(answer) as server, opened(server) as store:
+        with pytest.raises(BatchError) as caught:
+            store.add(some("1", "2"))
+        assert caught.value.unknown == ("1", "2")
+        assert len([asked for asked in server.asked if "_bulk" in asked.path]) == 1
+
+
+@pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize(
+    "second",
+    [
+        (413, {}),
+        (429, {"error": {"type": "es_rejected_execution_exception"}}),
+        (400, {"error": {"type": "x_content_parse_exception"}}),
+        (403, {"error": {"type": "security_exception"}}),
+        None,
+    ],
+)
+def test_a_request_that_fails_after_another_one_wrote_is_not_nothing(second: Any, *, twin: bool) -> None:
+    # D6, E4: what is too large for one request goes in several
+    sent = list[int]()
+
+    def answer(asked: Asked) -> tuple[int, Any] | None:
+        if "_bulk" not in asked.path:
+            return answers(mget={"docs": []})(asked)
+        sent.append(len(asked.body))
+        return bulk_answer(asked) if len(sent) % 2 else second
+
+    documents = some(*map(str, range(9)), text="x" * 1_000_000)
+    with wire(answer) as server, opened(server, timeout=60.0) as store:
+        with pytest.raises(BatchError) as caught:
+            add(store, documents, twin=twin)
+        assert caught.value.unknown == tuple(map(str, range(9)))
+        assert len(sent) == 2
+        assert max(sent) < 9_000_000
+
+
+@pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
+def test_a_bulk_request_without_an_answer_is_unknown(*, twin: bool) -> None:
+    # E4: within the time, and not sent again under "error"
+    over = threading.Event()
+
+    def answer(asked: Asked) -> tuple[int, Any] | None:
+        if "_mget" in asked.path:
+            return 200, {"docs": []}
+        if "_bulk" in asked.path:
+            over.wait(20)
+        return answers()(asked)
+
+    with wire(answer) as server:
+        store = opened(server, timeout=0.5)
+        began = time.monotonic()
+        try:
+            with pytest.raises(BatchError) as caught:
+                add(store, some("1"), twin=twin)
+        finally:
+            over.set()
+        assert time.monotonic() - began < 5
+        assert isinstance(caught.value.__cause__, OperationTimeoutError)
+        assert caught.value.unknown == ("1",)
+        assert len([asked for asked in server.asked if "_bulk" in asked.path]) == 1
+        store.close()
+
+
+def test_a_deletion_that_runs_out_of_time_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    # D7, E4: one exchange, whatever there is to delete
+    monkeypatch.setattr(changing, "_DELETED", 2)
+    whole = {"_shards": {"failed": 0}}
+    hits = [{"_id": name, "_seq_no": 1, "_primary_term": 1, "sort": [n]} for n, name in enumerate("ab")]
+
+    def answer(asked: Asked) -> tuple[int, Any] | None:
+        if "_pit" in asked.path:
+            return 200, {"id": "a point"}
+        if "_search" in asked.path:
+            return 200, {"hits": {"hits": hits}, **whole}
+        if "_refresh" in asked.path:
+            return 200, whole
+        return bulk_answer(asked) if "_bulk" in asked.path else answers()(asked)
+
+    with wire(answer) as server, opened(server, timeout=0.5) as store:
+        with pytest.raises(OperationTimeoutError) as caught:
+            store.delete(filter="k == 1")
+        assert caught.value.outcome == "unknown"
+        assert "goes on" in caught.value.hint
+
+
+def test_a_deletion_that_breaks_before_anything_is_deleted_is_tried_again() -> None:
+    # E4: a refresh and a point in time change no document
+    left = [None, None]
+
+    def answer(asked: Asked) -> tuple[int, Any] | None:
+        if "_refresh" in asked.path or "_pit" in asked.path:
+            return left.pop() if left else (200, {"id": "a point", "_shards": {"failed": 0}})
+        if "_search" in asked.path:
+            return 200, {"hits": {"hits": []}, "_shards": {"failed": 0}}
+        if "_bulk" in asked.path:
+            return bulk_answer(asked)
+        return answers()(asked)
+
+    with wire(answer) as server, opened(server) as store:
+        store.delete(filter="k == 1")
+        assert not left
+        assert [asked.path for asked in server.asked if "_refresh" in asked.path] == [
+            f"/{ALIAS}/_refresh"
+        ] * 3
+
+
+def test_a_point_in_time_that_is_lost_is_tried_again() -> None:
+    # E4, S6: an exact search begins anew
+    lost = {"error": {"type": "search_phase_execution_exception", "root_cause": [{"type": "search_context_missing_exception"}]}, "status": 404}  # fmt: skip
+    left: list[tuple[int, Any]] = [(404, lost)]
+    whole: dict[str, Any] = {
+        "hits": {"hits": []},
+        "aggregations": {"slots": {"buckets": []}},
+        "_shards": {"failed": 0},
+    }
+
+    def answer(asked: Asked) -> tuple[int, Any] | None:
+        if "_pit" in asked.path:
+            return 200, {"id": "a point"}
+        if "_search" in asked.path:
+            return left.pop() if left else (200, whole)
+        return answers()(asked)
+
+    with wire(answer) as server, opened(server) as store:
+        assert store.similarity_search(SearchRequest(vector=[1.0, 0.0], exact=True)) == []
+        assert len([asked for asked in server.asked if asked.method == "DELETE"]) == 2
+
+
+def test_a_scan_of_an_index_of_others_goes_on_after_a_break_and_ends_with_its_point() -> None:
+    # E4, D7: what is over is told from what broke
+    vectors = {"v": {"type": "dense_vector", "dims": 2, "similarity": "cosine"}}
+    pages: list[tuple[int, Any] | None] = []
+
+    def answer(asked: Asked) -> tuple[int, Any] | None:
+        if "_mapping" in asked.path:
+            return 200, {"theirs": {"mappings": {"properties": vectors}}}
+        if "_pit" in asked.path:
+            return 200, {"id": "a point"}
+        return pages.pop(0) if pages else None
+
+    def page(*names: str) -> tuple[int, Any]:
+        source: dict[str, Any] = {}
+        hits = [{"_id": name, "_source": source, "sort": [n]} for n, name in enumerate(names)]
+        return 200, {"hits": {"hits": hits}, "_shards": {"failed": 0}}
+
+    with (
+        wire(answer) as server,
+        MappedElasticsearchVectorStore(mapping={"vector": "v"}, collection="theirs", **server.options).connect() as store,
+    ):  # fmt: skip
+        pages += [page("1", "2"), None, page("3")]
+        assert [found.id for found in store.scan(batch_size=2)] == ["1", "2", "3"]
+        lost = {"error": {"root_cause": [{"type": "search_context_missing_exception"}]}, "status": 404}
+        pages += [page("1", "2"), (404, lost)]
+        with pytest.raises(RequestError, match="over"):
+            list(store.scan(batch_size=2))
+        pages += [page("1", "2"), (401, {"error": {"type": "security_exception"}, "status": 401})]
+        with pytest.raises(AuthenticationError):
+            list(store.scan(batch_size=2))
 
 
 def test_a_client_that_is_given_is_used_and_stays_open() -> None:

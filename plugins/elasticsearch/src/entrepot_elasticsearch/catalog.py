@@ -22,6 +22,7 @@ from entrepot_elasticsearch.faults import CollectionExistsError, ForbiddenError
 from entrepot_elasticsearch.fields import EMBEDDING, ID, SLOT, TEXT, WORDS
 from entrepot_elasticsearch.filters import LONG, TOKENS
 from entrepot_elasticsearch.names import index_name, new_generation
+from entrepot_elasticsearch.words import LONGEST
 
 if TYPE_CHECKING:
     from entrepot_elasticsearch.commands import Script
@@ -152,6 +153,8 @@ def create(info: CollectionInfo, plan: Plan, version: Version | None) -> Script[
         "number_of_shards": plan.shards,
         "number_of_replicas": plan.replicas,
         "refresh_interval": "-1",
+        # The engine would cut a word after 255 characters, and find its pieces (S9).
+        "analysis": {"analyzer": {"default": {"type": "standard", "max_token_length": LONGEST}}},
     }
     if version is not None and version >= _HIDES_VECTORS:
         settings["index.mapping.exclude_source_vectors"] = False

@@ -1,7 +1,10 @@
 """What changes documents. Scripts.
 
 Every document of a bulk request answers for itself, and every answer is read. What depends on a stored document names
-the sequence number that was read with it, which the engine compares when it writes.
+the sequence number that was read with it, which the engine compares when it writes: so each document is checked and
+written in one step, and one that is refused is never seen. What is to be refused is found out before anything is sent;
+only another writer in between can have a part of a call refused whose other documents are written, and then the
+error's outcome is "unknown".
 
 Searches see a write after the index was refreshed, so a bulk request ends with a refresh (S7). ``refresh=wait_for``
 would wait for the index's own interval, which there is none of: it could show a part of a request. And graphs of
@@ -10,24 +13,34 @@ vectors are made when an index is refreshed: many small ones sooner than a large
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from entrepot.drafts import check_sizes
-from entrepot.errors import BackendError, DuplicateIdError, EntrepotError
+from entrepot.errors import DuplicateIdError, EntrepotError, OperationTimeoutError
 from entrepot.guards import changed, changed_inside, refuse_outside
 from entrepot.metadata import decode_metadata, encode_metadata
 from entrepot.records import StoredRecord, unchanged
 from entrepot.scripted import work
-from entrepot_elasticsearch.commands import change, change_lines, joined, read
+from entrepot_elasticsearch.commands import Call, change_lines, joined, read
 from entrepot_elasticsearch.faults import answered
-from entrepot_elasticsearch.fields import ID, META, TEXT, indexed_again, sources
+from entrepot_elasticsearch.fields import ID, META, indexed_again, sources
 from entrepot_elasticsearch.names import document_key
-from entrepot_elasticsearch.reading import AT_ONCE, checked, clause, finds_nothing, stored
+from entrepot_elasticsearch.reading import (
+    AT_ONCE,
+    KEEP,
+    PIECE,
+    at_a_point,
+    checked,
+    clause,
+    finds_nothing,
+    stored,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Mapping, Sequence
 
     from entrepot.capabilities import Limits
     from entrepot.filters import Normal
@@ -44,8 +57,9 @@ _UPDATED: Final = 500
 _DELETED: Final = 5000
 """Documents that are found and deleted at a time."""
 _CONFLICT: Final = 409
+_REFUSED: Final = frozenset({400, 401, 403, 404, 413, 429})
+"""Statuses of a document that the server did not begin to write."""
 _MISSING: Final = 404
-_KEEP: Final = "1m"
 _INSIDE: Final = (ID, META)
 
 
@@ -86,13 +100,6 @@ class Change(NamedTuple):
         return [first] if self.body is None else [first, self.body]
 
 
-class Done(NamedTuple):
-    """A change that was made, and what the engine says of it."""
-
-    change: Change
-    answer: Mapping[str, Any]
-
-
 def _batch_of(records: Sequence[Record]) -> Script[Batch]:
     """Encode documents, beside the event loop if that takes more than a moment (E3)."""
     size = sum(
@@ -106,42 +113,51 @@ def _batch_of(records: Sequence[Record]) -> Script[Batch]:
 
 
 def _send(
-    place: Place, changes: Sequence[Change], *, show: bool = True
-) -> Script[tuple[list[Done], list[Change]]]:
-    """Make changes; return those that were made, and those that met another state than they may.
+    place: Place, changes: Sequence[Change], *, began: bool = False
+) -> Script[tuple[list[str], list[str]]]:
+    """Make changes; return the names of those that were made, and of those that met another state than they may.
 
     Args:
         place: The collection.
         changes: What to do.
-        show: Whether searches see it afterwards (S7).
+        began: Whether the same call made others before.
 
     Raises:
-        BackendError: One failed otherwise; some of the others may have been made.
+        BackendError: One failed otherwise. The outcome is unknown if others were made.
         CollectionNotFoundError: The collection is gone.
     """
-    made: list[Done] = []
-    refused: list[Change] = []
-    parameters = "require_alias=true" + ("&refresh=true" if show else "")
+    made: list[str] = []
+    refused: list[str] = []
     parts = yield from work(_parts, changes, at_once=len(changes) <= AT_ONCE)
     for part, body in parts:
-        answer = yield change_lines(f"/{place.generation}/_bulk?{parameters}", body)
+        answer = yield change_lines(f"/{place.generation}/_bulk?require_alias=true&refresh=true", body)
         if not answer["errors"]:
-            made += [
-                Done(one, next(iter(item.values()))) for one, item in zip(part, answer["items"], strict=True)
-            ]
+            made += [one.name for one in part]
             continue
-        failure: EntrepotError | None = None
+        failures: list[Mapping[str, Any]] = []
         for one, item in zip(part, answer["items"], strict=True):
             told = item[one.action]
             if "error" not in told:
-                made.append(Done(one, told))
+                made.append(one.name)
             elif told["status"] == _CONFLICT or _is_missing_document(told):
-                refused.append(one)
-            elif failure is None:
-                failure = answered(told["status"], told, "the server", place.info.name, "unknown")
-        if failure is not None:
-            raise failure
+                refused.append(one.name)
+            else:
+                failures.append(told)
+        if failures:
+            raise _failed(place, failures, began=began or bool(made))
     return made, refused
+
+
+def _failed(place: Place, failures: Sequence[Mapping[str, Any]], *, began: bool) -> EntrepotError:
+    """Return the error for documents that were not written; one that no second try mends goes first."""
+    errors = [
+        answered(told["status"], told, "the server", place.info.name, "not_done" if told["status"] in _REFUSED else "unknown")
+        for told in failures
+    ]  # fmt: skip
+    error = next((one for one in errors if not one.retryable), errors[0])
+    if began or any(one.outcome == "unknown" for one in errors):
+        error.outcome = "unknown"
+    return error
 
 
 def _is_missing_document(told: Mapping[str, Any]) -> bool:
@@ -170,7 +186,7 @@ def _parts(changes: Sequence[Change]) -> list[tuple[list[Change], bytes]]:
 
 def refresh(place: Place) -> Script[None]:
     """Show searches all that was written before."""
-    answer = yield change("POST", f"/{place.generation}/_refresh")
+    answer = yield Call("POST", f"/{place.generation}/_refresh")  # changes no document
     checked(answer)
 
 
@@ -183,8 +199,9 @@ def write(
     """Write whole documents (D2).
 
     Raises:
-        DuplicateIdError: Under ``if_exists="error"`` an id exists; nothing was written.
-        OutsideViewError: A stored document lies outside the filter; nothing was written.
+        DuplicateIdError: Under ``if_exists="error"`` an id exists; none of these was written. Nothing was,
+            unless the outcome is unknown, as another writer came in between.
+        OutsideViewError: A stored document lies outside the filter; as above.
     """
     batch = yield from _batch_of(records)
     if inside is not None:
@@ -197,53 +214,52 @@ def write(
     made, refused = yield from _send(
         place, [Change(name, action, source) for name, source in zip(batch.ids, batch.sources, strict=True)]
     )
-    if refused and if_exists == "error":
-        yield from _undo(place, made, {})
-        _refuse_twice(batch, [one.name for one in refused])
+    if if_exists == "error":
+        with _midway(began=bool(made)):
+            _refuse_twice(batch, refused)
 
 
 def _write_inside(place: Place, batch: Batch, if_exists: IfExists, inside: Normal) -> Script[None]:
     """As `write`; each document is written over what was seen to lie inside, or where none was."""
     pending = dict(zip(batch.ids, batch.sources, strict=True))
-    done: list[Done] = []
-    before: dict[str, Any] = {}
+    began = False
     while pending:
-        there = {one["_source"][ID]: one for one in (yield from stored(place, list(pending), None))}
-        try:
-            refuse_outside(_records(there.values()), inside)
+        there = {one["_source"][ID]: one for one in (yield from stored(place, list(pending), _INSIDE))}
+        with _midway(began=began):
+            yield from _refuse_outside(there, inside)
             if if_exists == "error":
                 _refuse_twice(batch, list(there))
-        except EntrepotError:
-            yield from _undo(place, done, before)
-            raise
         if if_exists == "skip":
             pending = {name: source for name, source in pending.items() if name not in there}
-        before |= there
         made, refused = yield from _send(
             place,
             [
                 Change(name, "index" if name in there else "create", source, there.get(name))
                 for name, source in pending.items()
             ],
+            began=began,
         )
-        done += made
-        pending = {one.name: pending[one.name] for one in refused}
+        began = began or bool(made)
+        pending = {name: pending[name] for name in refused}
 
 
-def _undo(place: Place, done: Sequence[Done], before: Mapping[str, Any]) -> Script[None]:
-    """Take changes back, unless someone changed the documents since."""
-    changes: list[Change] = []
-    for one in done:
-        name, old = one.change.name, before.get(one.change.name)
-        if one.change.action == "delete":
-            if old is not None:
-                changes.append(Change(name, "create", msgspec.json.encode(old["_source"])))
-        elif old is None:
-            changes.append(Change(name, "delete", None, one.answer))
-        else:
-            changes.append(Change(name, "index", msgspec.json.encode(old["_source"]), one.answer))
-    if changes:
-        yield from _send(place, changes)
+def _refuse_outside(there: Mapping[str, Any], inside: Normal) -> Script[None]:
+    def refuse() -> None:
+        refuse_outside(_records(there.values()), inside)
+
+    yield from work(refuse, at_once=len(there) <= AT_ONCE)
+
+
+@contextmanager
+def _midway(*, began: bool) -> Generator[None]:
+    """Let what is refused say that other documents of the same call were changed before, if some were (E4)."""
+    try:
+        yield
+    except EntrepotError as error:
+        if began:
+            error.outcome = "unknown"
+            error.hint = "another writer came in between, and other documents of the call were changed before; read them"
+        raise
 
 
 def _refuse_twice(batch: Batch, there: Sequence[str]) -> None:
@@ -276,33 +292,26 @@ def update(  # noqa: PLR0913, PLR0917 - what an update is
     """Change metadata of documents; return the ids there were.
 
     Raises:
-        OutsideViewError: A document would leave the filter; nothing was changed. Those outside are left alone.
-        SizeLimitError: A document would exceed a limit (D8); nothing was changed.
+        OutsideViewError: A document would leave the filter. Nothing was changed, unless the outcome is unknown,
+            as another writer came in between. Those outside are left alone.
+        SizeLimitError: A document would exceed a limit (D8); as above.
     """
     pending = list(dict.fromkeys(ids))
     updated: set[str] = set()
-    done: list[Done] = []
-    before: dict[str, Any] = {}
-    fields = None if inside is not None else [ID, META, TEXT]
     while pending:
-        there = {one["_source"][ID]: one for one in (yield from stored(place, pending, fields))}
-        try:
-            few = len(there) <= AT_ONCE
+        there = {one["_source"][ID]: one for one in (yield from stored(place, pending, _INSIDE))}
+        few = len(there) <= AT_ONCE
+        with _midway(began=bool(updated)):
             if inside is not None:
                 stood = yield from work(_records, list(there.values()), at_once=few)
                 kept = changed_inside(stood, changes, unset, inside)
                 there = {name: one for name, one in there.items() if name in kept}
             wanted = yield from work(_all_updated, there, changes, unset, limits, at_once=few)
-        except EntrepotError:
-            yield from _undo(place, done if inside is not None else [], before)
-            raise
-        before |= there
         pending = list[str]()
         for at in range(0, len(wanted), _UPDATED):
-            made, refused = yield from _send(place, wanted[at : at + _UPDATED])
-            done += made
-            updated |= {one.change.name for one in made}
-            pending += [one.name for one in refused]
+            made, refused = yield from _send(place, wanted[at : at + _UPDATED], began=bool(updated))
+            updated.update(made)
+            pending += refused
     return [name for name in ids if name in updated]
 
 
@@ -316,10 +325,9 @@ def _updated(
     name: str, there: Mapping[str, Any], changes: Mapping[str, Any], unset: Sequence[str], limits: Limits
 ) -> Change:
     """Return the change of one document: a part of it, so that its text and vector stay where they are."""
-    source = there["_source"]
-    metadata = changed(decode_metadata(source[META].encode()), changes, unset)
+    metadata = changed(decode_metadata(there["_source"][META].encode()), changes, unset)
     encoded = encode_metadata(metadata)
-    check_sizes(name, source.get(TEXT), metadata, encoded, limits)
+    check_sizes(name, None, metadata, encoded, limits)
     return Change(name, "update", msgspec.json.encode({"doc": indexed_again(metadata, encoded)}), there)
 
 
@@ -330,52 +338,45 @@ def delete_ids(place: Place, ids: Sequence[str], inside: Normal | None = None) -
     """Delete documents by id.
 
     Raises:
-        OutsideViewError: One of them lies outside the filter; nothing was deleted.
+        OutsideViewError: One of them lies outside the filter. Nothing was deleted, unless the outcome is unknown,
+            as another writer came in between.
     """
     if inside is None:
         yield from _send(place, [Change(name, "delete") for name in ids])
         return
     pending = list(ids)
-    done: list[Done] = []
-    before: dict[str, Any] = {}
+    began = False
     while pending:
-        there = {one["_source"][ID]: one for one in (yield from stored(place, pending, None))}
-        try:
-            refuse_outside(_records(there.values()), inside)
-        except EntrepotError:
-            yield from _undo(place, done, before)
-            raise
-        before |= there
-        made, refused = yield from _send(
-            place, [Change(name, "delete", None, one) for name, one in there.items()]
+        there = {one["_source"][ID]: one for one in (yield from stored(place, pending, _INSIDE))}
+        with _midway(began=began):
+            yield from _refuse_outside(there, inside)
+        made, pending = yield from _send(
+            place, [Change(name, "delete", None, one) for name, one in there.items()], began=began
         )
-        done += made
-        pending = [one.name for one in refused]
+        began = began or bool(made)
 
 
 def delete_matching(place: Place, query: Query) -> Script[None]:
-    """Delete what matched at the start and has not changed since (D7)."""
+    """Delete what matched at the start and has not changed since (D7).
+
+    Raises:
+        OperationTimeoutError: The exchange had not the time for all of it; what was deleted stays so.
+    """
     if finds_nothing(query):
         return
     yield from refresh(place)
-    opened = yield _opening(place)
-    point = opened["id"]
     try:
-        yield from _delete_point(place, query, point)
-    except EntrepotError:
-        yield from _close_point(point)
+        yield from at_a_point(place, lambda point: _delete_point(place, query, point))
+    except OperationTimeoutError as error:
+        error.hint = (
+            "deleting again goes on with the rest; for more at a time open the store with a longer timeout"
+        )
         raise
-    yield from _close_point(point)
-    yield from refresh(place)
-
-
-def _opening(place: Place) -> Any:
-    """Return the request for a point in time: what is read there is what was there when it was opened."""
-    return read(f"/{place.generation}/_pit?keep_alive={_KEEP}", {})
 
 
 def _delete_point(place: Place, query: Query, point: str) -> Script[None]:
     body: dict[str, Any] = {
+        "pit": {"id": point, "keep_alive": KEEP},
         "query": clause(query) or {"match_all": {}},
         "size": _DELETED,
         "sort": [{"_shard_doc": "asc"}],
@@ -384,28 +385,24 @@ def _delete_point(place: Place, query: Query, point: str) -> Script[None]:
         "track_total_hits": False,
     }
     while True:
-        body["pit"] = {"id": point, "keep_alive": _KEEP}
         answer = yield read("/_search?allow_partial_search_results=false", body)
         found = checked(answer)["hits"]["hits"]
         gone = [Change(one["_id"], "delete", None, one) for one in found]
-        yield from _send(place, gone, show=False)
+        yield from _send(place, gone)
         if len(found) < _DELETED:
             return
-        point = answer.get("pit_id", point)
         body["search_after"] = found[-1]["sort"]
-
-
-def _close_point(point: str) -> Script[None]:
-    try:
-        yield change("DELETE", "/_pit", {"id": point})
-    except BackendError:  # it ends by itself
-        return
 
 
 def delete_unchanged(place: Place, records: Sequence[StoredRecord]) -> Script[None]:
     """Delete documents whose metadata are still what was read (D7)."""
-    names = [record.id for record in records]
-    there = {one["_source"][ID]: one for one in (yield from stored(place, names, _INSIDE))}
-    same = unchanged(records, _records(there.values()))
-    if same:
-        yield from _send(place, [Change(name, "delete", None, there[name]) for name in same])
+    for at in range(0, len(records), PIECE):
+        part = records[at : at + PIECE]
+        found = yield from stored(place, [record.id for record in part], _INSIDE)
+        gone = yield from work(_unchanged, part, found, at_once=len(found) <= AT_ONCE)
+        yield from _send(place, gone)
+
+
+def _unchanged(records: Sequence[StoredRecord], found: Sequence[Mapping[str, Any]]) -> list[Change]:
+    there = {one["_source"][ID]: one for one in found}
+    return [Change(name, "delete", None, there[name]) for name in unchanged(records, _records(found))]

@@ -5,11 +5,13 @@ Only the suite imports this module.
 
 from __future__ import annotations
 
+import os
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import uuid4
 
 from entrepot import Document, SearchRequest
+from entrepot.errors import AuthenticationError, EntrepotError
 from entrepot.urls import parse_url
 from entrepot_conformance.servers import ServerSpec
 from entrepot_elasticsearch.commands import read
@@ -36,12 +38,12 @@ SERVER: Final = ServerSpec(
 """Elasticsearch: ENTREPOT_ELASTICSEARCH_URL or ENTREPOT_ELASTICSEARCH_IMAGE; no wheel has the server."""
 
 
-def _told(url: str) -> dict[str, Any]:
-    options = ElasticsearchConfig.from_url(parse_url(url))
+def _told(url: str, *, timeout: float = 5.0, **more: str) -> dict[str, Any]:
+    options: dict[str, Any] = {**ElasticsearchConfig.from_url(parse_url(url)), **more}
     server = server_of(
         host=options.get("host"), port=options.get("port"), user=options.get("user"),
         password=options.get("password"), api_key=None, tls=options.get("tls", False), ca_file=None,
-        cert_file=None, key_file=None, fingerprint=None, prefix=None, pool_size=1, timeout=5.0, client=None,
+        cert_file=None, key_file=None, fingerprint=None, prefix=options.get("prefix"), pool_size=1, timeout=timeout, client=None,
     )  # fmt: skip
     try:
         return server.run(_state())
@@ -52,6 +54,20 @@ def _told(url: str) -> dict[str, Any]:
 def _state() -> Script[dict[str, Any]]:
     yield read("/_cluster/health?wait_for_status=yellow&timeout=1s")
     return cast("dict[str, Any]", (yield read("/")))
+
+
+def has_logins() -> bool:
+    """Whether the suite is told of a server of its user's that refuses a wrong password; its own one does not."""
+    url = os.environ.get(f"ENTREPOT_{SERVER.variable}_URL")
+    if not url:
+        return False
+    try:
+        _told(url, timeout=2.0, user="elastic", password=uuid4().hex)
+    except AuthenticationError:
+        return True
+    except EntrepotError:  # the run itself will tell
+        return False
+    return False
 
 
 def ready(url: str) -> None:

@@ -44,6 +44,10 @@ class CollectionExistsError(BackendError):
     """An index was to be made and is there."""
 
 
+class PointLostError(BackendError):
+    """A point in time is over: it was kept for too long, or its node is gone."""
+
+
 class ForbiddenError(AuthenticationError):
     """The server knows who asks and does not allow this."""
 
@@ -154,6 +158,8 @@ def answered(status: int, body: object, where: str, collection: str, lost: Outco
         return CollectionNotFoundError(f"there is no collection {collection!r}")
     if "resource_already_exists_exception" in kinds:
         return CollectionExistsError(f"{where} has an index of the name already")
+    if "search_context_missing_exception" in kinds:
+        return PointLostError(f"{where} keeps the point in time no longer", retryable=True)
     if status == _NOT_FOUND:
         return BackendError(f"{where} has no such path ({first})", hint="check host, port and prefix")
     if status == _TOO_MANY:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 import numpy as np
 
+from entrepot.errors import VectorError
 from entrepot.metadata import decode_metadata
 from entrepot.records import StoredRecord
 from entrepot_elasticsearch.filters import LONG, TOKENS
@@ -38,6 +39,7 @@ SLOTS: Final = 1 << 15
 
 _PARTS: Final = {"text": TEXT, "metadata": META, "vector": EMBEDDING}
 _TOGETHER: Final = 1 << 17
+_LARGEST: Final = float(np.finfo(np.float32).max)
 _DIGITS: Final = 9
 """Decimal digits that tell all float32 apart."""
 
@@ -56,7 +58,11 @@ class _Stored(msgspec.Struct, omit_defaults=True):
 
 
 def sources(records: Sequence[Record]) -> list[bytes]:
-    """Return documents as the engine takes them, one JSON text each."""
+    """Return documents as the engine takes them, one JSON text each.
+
+    Raises:
+        VectorError: A vector is longer than the engine takes, whose square must be a float32.
+    """
     if not records:
         return []
     encode = msgspec.json.Encoder().encode
@@ -84,7 +90,13 @@ def _numbers(records: Sequence[Record]) -> Iterator[list[float]]:
     """Yield the numbers of vectors, some vectors at a time: as Python's they take eight times the memory."""
     rows = max(1, _TOGETHER // len(records[0].vector))
     for start in range(0, len(records), rows):
-        yield from decimals(np.stack([record.vector for record in records[start : start + rows]]))
+        matrix = np.stack([record.vector for record in records[start : start + rows]])
+        squares = np.square(matrix, dtype=np.float64).sum(axis=1)
+        if squares.max() > _LARGEST:
+            name = records[start + int(squares.argmax())].id
+            msg = f"the vector of document {name!r} is longer than 1.8e19, which the engine does not take"
+            raise VectorError(msg, hint="scale all vectors down by one factor")
+        yield from decimals(matrix)
 
 
 def indexed_again(metadata: Metadata, encoded: bytes) -> dict[str, Any]:

@@ -11,12 +11,19 @@ import msgspec
 import numpy as np
 
 from entrepot.capabilities import Metric
-from entrepot.errors import BackendError, CollectionMismatchError, CollectionNotFoundError, RequestError
+from entrepot.errors import (
+    AuthenticationError,
+    BackendError,
+    CollectionMismatchError,
+    CollectionNotFoundError,
+    RequestError,
+)
 from entrepot.filters import FALSE, TRUE
 from entrepot.records import CollectionInfo, Hit, Page, Query, StoredRecord
 from entrepot.scripted import work
 from entrepot.search import raw_scores
 from entrepot_elasticsearch.commands import Call, read
+from entrepot_elasticsearch.faults import PointLostError
 from entrepot_elasticsearch.mapped_fields import DATES, Field, MappedPlace, record_of, wanted
 from entrepot_elasticsearch.names import quoted
 from entrepot_elasticsearch.reading import checked
@@ -209,8 +216,11 @@ def scan(place: MappedPlace, query: Query, token: str | None, size: int) -> Scri
         body["search_after"] = after
     try:
         answer = yield read("/_search?allow_partial_search_results=false", body)
-    except BackendError:
-        if token is None:
+    except BackendError as error:
+        is_over = (
+            isinstance(error, PointLostError) or not error.retryable
+        )  # what is no point is refused for good
+        if token is None or isinstance(error, AuthenticationError) or not is_over:
             raise
         msg = "the scan that the token goes on with is over"
         raise RequestError(msg, hint="begin a new one; a token is kept for five minutes") from None

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+import msgspec
 
 from entrepot.errors import BackendError, CollectionNotFoundError, EntrepotError, RequestError
 from entrepot.filters import FALSE, TRUE
 from entrepot.records import Page, Query, StoredRecord
 from entrepot.scripted import work
-from entrepot_elasticsearch.commands import read
+from entrepot_elasticsearch.commands import Call, read
 from entrepot_elasticsearch.faults import answered, error_types
 from entrepot_elasticsearch.fields import ID, record_of, wanted
 from entrepot_elasticsearch.names import document_key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from entrepot_elasticsearch.catalog import Place
     from entrepot_elasticsearch.commands import Script
+
+T = TypeVar("T")
 
 PIECE: Final = 1000
 """Documents that one request reads by id."""
 AT_ONCE: Final = 100
 """Documents that are taken apart in the event loop."""
 _MOST_TERMS: Final = 50_000
+KEEP: Final = "1m"
+"""How long a point in time is kept after each request to it."""
 _AFTER: Final = "after "
 """What the token of a page begins with; the id of its last document follows."""
 
@@ -75,6 +82,29 @@ def count(place: Place, query: Query) -> Script[int]:
     given = clause(query)
     answer = yield read(f"/{place.generation}/_count", None if given is None else {"query": given})
     return int(checked(answer)["count"])
+
+
+def at_a_point(place: Place, asked: Callable[[str], Script[T]]) -> Script[T]:
+    """Carry out a script at a point in time: what it reads is what could be found when it began.
+
+    Args:
+        place: The collection.
+        asked: Returns the script, given the point's id.
+    """
+    opened = yield read(f"/{place.generation}/_pit?keep_alive={KEEP}", {})
+    point = str(opened["id"])
+    try:
+        found = yield from asked(point)
+    except EntrepotError:
+        yield from _close(point)
+        raise
+    yield from _close(point)
+    return found
+
+
+def _close(point: str) -> Script[None]:
+    with suppress(EntrepotError):  # it ends by itself
+        yield Call("DELETE", "/_pit", msgspec.json.encode({"id": point}))
 
 
 def fetch(place: Place, ids: Sequence[str], include: Sequence[str]) -> Script[list[StoredRecord]]:

@@ -2,7 +2,8 @@
 
 An approximate search asks the engine's graph. An exact one asks no script of the server, and so runs on every server:
 Lucene compares a query with every document that a filter leaves, if that leaves no more of them than there may be
-candidates. So documents are counted first, and where there are more, they are asked for by slices.
+candidates. So documents are counted by slices first, and asked for by slices of no more than that; a point in time sees to
+it that what is compared is what was counted.
 """
 
 from __future__ import annotations
@@ -11,23 +12,33 @@ import math
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from entrepot.capabilities import Metric
+from entrepot.errors import BackendError
 from entrepot.records import Hit, Query
 from entrepot.search import SearchMode
 from entrepot_elasticsearch.commands import read, read_lines
 from entrepot_elasticsearch.fields import EMBEDDING, ID, SLOT, SLOTS, TEXT, WORDS, wanted
-from entrepot_elasticsearch.reading import checked, clause, count, failed, finds_nothing, records_of
+from entrepot_elasticsearch.reading import (
+    KEEP,
+    at_a_point,
+    checked,
+    clause,
+    count,
+    failed,
+    finds_nothing,
+    records_of,
+)
 from entrepot_elasticsearch.words import RANKED, words_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from entrepot_elasticsearch.catalog import Place, Plan
     from entrepot_elasticsearch.commands import Script
 
 MOST: Final = 10_000
 """Most hits, and most candidates, that the engine takes."""
-_SLICE: Final = 8000
-"""Documents that a slice of an exact search may have: by chance a slice has a few more, and MOST are compared."""
+_WIDTHS: Final = (1 << 5, 1)
+"""Slots that are counted together; the second where the first are too many documents."""
 _TOGETHER: Final = 8
 """Slices, or searches, of one request."""
 _GROWTH: Final = 4
@@ -96,10 +107,12 @@ def _nearest(query: Query, filters: Sequence[_Body | None], k: int, candidates: 
 def _ask(place: Place, bodies: Sequence[_Body]) -> Script[list[list[Any]]]:
     """Return the hits of searches, as the engine gives them."""
     if len(bodies) == 1:
-        answer = yield read(f"/{place.generation}/_search?{_PARTIAL}", bodies[0])
+        path = "" if "pit" in bodies[0] else f"/{place.generation}"
+        answer = yield read(f"{path}/_search?{_PARTIAL}", bodies[0])
         return [checked(answer)["hits"]["hits"]]
     head = {"index": place.generation, "allow_partial_search_results": False}
-    lines = [line for body in bodies for line in (head, body)]
+    pointed = {"allow_partial_search_results": False}
+    lines = [line for body in bodies for line in (pointed if "pit" in body else head, body)]
     answer = yield read_lines("/_msearch", lines)
     for one in answer["responses"]:
         if "error" in one:
@@ -116,34 +129,77 @@ def _enough(place: Place, query: Query, found: list[Any]) -> Script[list[Hit]]:
 
 def _exactly(place: Place, query: Query) -> Script[list[Hit]]:
     """Return the best hits of all documents that match, ties at the cut settled by id (S1)."""
-    there = yield from count(place, query)
-    slices = max(1, math.ceil(there / _SLICE))
     # One more than asked for shows whether the cut goes through documents of one score.
+    number = query.k + 1
+    if place.kind == "flat" and number <= MOST:
+        (found,) = yield from _ask(place, [_nearest(query, [clause(query)], number, number)])
+        found.sort(key=_best_first)
+        if len(found) < number or _is_clean(found, query.k):
+            return (yield from _hits(place, query, found[: query.k]))
+    found = yield from at_a_point(place, lambda point: _compared(place, query, point))
+    return (yield from _hits(place, query, found[: query.k]))
+
+
+def _is_clean(found: Sequence[Any], k: int) -> bool:
+    """Whether no document beyond these can have the score of the one at the cut."""
+    return bool(found[k - 1]["_score"] > found[-1]["_score"])
+
+
+def _compared(place: Place, query: Query, point: str) -> Script[list[Any]]:
+    """Return the best of all documents that match at a point in time, best first, at least k if there are."""
+    slices = yield from _slices(query, point)
     number = query.k + 1
     while True:
         found: list[Any] = []
         is_short = True
-        asked = list(_slices(query, slices, min(number, MOST)))
-        for start in range(0, slices, _TOGETHER):
+        k = min(number, MOST)
+        asked = [_at(point, _nearest(query, [bounds, clause(query)], k, MOST)) for bounds in slices]
+        for start in range(0, len(asked), _TOGETHER):
             for hits in (yield from _ask(place, asked[start : start + _TOGETHER])):
                 is_short = is_short and len(hits) < number
                 found += hits
         found.sort(key=_best_first)
         del found[number:]
         # A slice has no more than MOST, so whoever asks for that many has all.
-        if is_short or number >= MOST or found[query.k - 1]["_score"] > found[-1]["_score"]:
-            hits = yield from _hits(place, query, found)
-            return hits[: query.k]
+        if is_short or number >= MOST or _is_clean(found, query.k):
+            return found
         number += max(_FEW_MORE, number * (_GROWTH - 1))
 
 
-def _slices(query: Query, slices: int, k: int) -> Iterator[_Body]:
-    """Yield searches that together compare every document that matches."""
-    width = SLOTS / slices
-    for place in range(slices):
-        # There is always a filter, as only then documents are counted before they are compared.
-        bounds = {"gte": math.ceil(place * width), "lt": math.ceil((place + 1) * width)}
-        yield _nearest(query, [{"range": {SLOT: bounds}}, clause(query)], k, MOST)
+def _slices(query: Query, point: str) -> Script[list[_Body]]:
+    """Return clauses that cut the documents that match at a point in time into slices of at most MOST."""
+    for width in _WIDTHS:
+        counted = {"histogram": {"field": SLOT, "interval": width, "min_doc_count": 1}}
+        body: _Body = {
+            "query": clause(query) or {"match_all": {}},
+            "size": 0,
+            "track_total_hits": False,
+            "aggs": {"slots": counted},
+        }
+        answer = yield read(f"/_search?{_PARTIAL}", _at(point, body))
+        buckets = checked(answer)["aggregations"]["slots"]["buckets"]
+        sizes = {int(bucket["key"]): int(bucket["doc_count"]) for bucket in buckets}
+        if max(sizes.values(), default=0) <= MOST:
+            break
+    else:
+        msg = f"the server compares {MOST} documents at a time, and no slice of these is as small"
+        raise BackendError(msg, hint="add a filter that fewer documents satisfy, or use index='flat'")
+    starts = [0]
+    size = 0
+    for start in sorted(sizes):
+        if size + sizes[start] > MOST:
+            starts.append(start)
+            size = 0
+        size += sizes[start]
+    # There is always a clause, as only then documents are counted before they are compared.
+    return [
+        {"range": {SLOT: {"gte": start, "lt": end}}}
+        for start, end in zip(starts, [*starts[1:], SLOTS], strict=True)
+    ]
+
+
+def _at(point: str, body: _Body) -> _Body:
+    return {**body, "pit": {"id": point, "keep_alive": KEEP}}
 
 
 def _best_first(hit: Any) -> tuple[float, str]:

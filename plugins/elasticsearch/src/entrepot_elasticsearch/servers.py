@@ -73,7 +73,7 @@ def server_of(  # noqa: PLR0913 - the options of the backend
         host=host or "localhost",
         port=port or _PORT,
         tls=tls,
-        prefix="" if prefix is None else "/" + prefix.strip("/"),
+        prefix=("/" + prefix.strip("/")).rstrip("/") if prefix else "",
         login=login,
         api_key=api_key,
         ca_file=ca_file,

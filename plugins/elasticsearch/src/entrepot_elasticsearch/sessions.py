@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
@@ -16,13 +15,14 @@ import msgspec
 from elastic_transport import AiohttpHttpNode, Urllib3HttpNode
 from elasticsearch import AsyncElasticsearch, Elasticsearch, JsonSerializer
 
+from entrepot.clients import Clients
 from entrepot.errors import ClosedError, ConfigurationError, EntrepotError, OperationTimeoutError
 from entrepot.exchange import remaining
 from entrepot.scripted import acarry_out, carry_out
 from entrepot_elasticsearch import faults
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import Mapping
 
     from entrepot.errors import Outcome
     from entrepot_elasticsearch.commands import Call, Script
@@ -168,37 +168,6 @@ class _Timed:
         return copy
 
 
-class _Loop:
-    """The client of one event loop.
-
-    It is closed when the loop ends: the loop then closes its async generators, and one of them is ours.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, client: AsyncElasticsearch) -> None:
-        self.loop = loop
-        self.timed = _Timed(client)
-        self._end: AsyncGenerator[None] | None = None
-
-    async def begin(self) -> None:
-        if self._end is None:
-            self._end = self._closing()
-            await anext(self._end)
-
-    async def _closing(self) -> AsyncGenerator[None]:
-        try:
-            yield
-        finally:
-            await self.close()
-
-    async def close(self) -> None:
-        await self.timed.client.close()
-
-    def close_soon(self) -> None:
-        """Have the client closed from outside of the loop."""
-        if not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(lambda: self.loop.create_task(self.close()))
-
-
 class Server:
     """A server, reached by clients that are made when they are needed.
 
@@ -214,95 +183,49 @@ class Server:
             raise ConfigurationError(msg)
         self.where = address.where if client is None else "the client's Elasticsearch"
         self.timeout = timeout
-        self._given = client
         self._address = address
-        self._lock = threading.Lock()
-        self._timed: _Timed | None = None if client is None else _Timed(client)
-        self._loops: dict[int, _Loop] = {}
-        self._closed = False
-
-    @property
-    def has_sync(self) -> bool:
-        """Whether sync operations have a client."""
-        return not isinstance(self._given, AsyncElasticsearch)
-
-    @property
-    def has_async(self) -> bool:
-        """Whether async operations have a client of their own."""
-        return not isinstance(self._given, Elasticsearch)
+        self._clients: Clients[_Timed, _Timed] = Clients(
+            where=self.where,
+            make=lambda: self._made(Elasticsearch, _Node),
+            close=lambda timed: timed.client.close(),
+            amake=lambda: self._made(AsyncElasticsearch, _AsyncNode),
+            aclose=lambda timed: timed.client.close(),
+            given=_Timed(client) if isinstance(client, Elasticsearch) else None,
+            agiven=_Timed(client) if isinstance(client, AsyncElasticsearch) else None,
+        )
+        self.has_sync = self._clients.has_sync
+        self.has_async = self._clients.has_async
 
     @property
     def native(self) -> object:
         """The driver's client: the user's, or that of sync operations."""
-        return self._given if self._given is not None else self._sync().client
+        return cast("_Timed", self._clients.native).client
 
-    # --- clients ----------------------------------------------------------------------------------------
-
-    def _sync(self) -> _Timed:
-        if not self.has_sync:
-            msg = "the client is an AsyncElasticsearch, which sync operations cannot use"
-            raise ConfigurationError(msg, hint="use the async twin, or give an Elasticsearch")
-        with self._lock:
-            self._check_open()
-            if self._timed is None:
-                self._timed = _Timed(self._made(Elasticsearch, _Node))
-            return self._timed
-
-    async def _async(self) -> _Timed:
-        if self._timed is not None and self._given is not None:
-            return self._timed
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            self._check_open()
-            known = self._loops.get(id(loop))
-            if known is None or known.loop is not loop:
-                self._loops = {key: other for key, other in self._loops.items() if not other.loop.is_closed()}
-                known = self._loops[id(loop)] = _Loop(loop, self._made(AsyncElasticsearch, _AsyncNode))
-        await known.begin()
-        return known.timed
-
-    def _made(self, kind: type[T], node: type[object]) -> T:
+    def _made(self, kind: type[object], node: type[object]) -> _Timed:
         """Return a new client.
 
         Raises:
             ConfigurationError: The driver does not take what the options say, such as a file that is not there.
         """
         try:
-            return kind(**self._address.keywords(node, self.timeout))
+            return _Timed(kind(**self._address.keywords(node, self.timeout)))
         except (ValueError, TypeError, OSError) as error:
             msg = f"the driver refuses the options of {self.where} ({type(error).__name__})"
             raise ConfigurationError(msg, hint="check host, prefix and the files of certificates") from error
 
-    def _check_open(self) -> None:
-        if self._closed:
-            msg = f"the store on {self.where} was closed"
-            raise ClosedError(msg)
-
     def close(self) -> None:
         """Close the clients of this library; those of event loops that still run follow soon."""
-        with self._lock:
-            self._closed = True
-            timed, self._timed = self._timed, None
-            loops, self._loops = self._loops, {}
-        for known in loops.values():
-            known.close_soon()
-        if timed is not None and self._given is None:
-            timed.client.close()
+        self._clients.close()
 
     async def aclose(self) -> None:
         """As `close`, and waits for the client of the running loop."""
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            known = self._loops.pop(id(loop), None)
-        if known is not None and known.loop is loop:
-            await known.close()
-        self.close()
+        await self._clients.aclose()
 
     # --- scripts ----------------------------------------------------------------------------------------
 
     def run(self, script: Script[T], collection: str = "") -> T:
         """Carry out a script within what is left of the exchange."""
-        timed = self._sync()
+        timed = self._clients.sync()
         state = _State(self, collection)
 
         def ask(call: Call) -> Any:
@@ -320,7 +243,7 @@ class Server:
 
     async def arun(self, script: Script[T], collection: str = "") -> T:
         """As `run`."""
-        timed = await self._async()
+        timed = await self._clients.here()
         state = _State(self, collection)
 
         async def ask(call: Call) -> Any:
@@ -342,7 +265,7 @@ class Server:
     @property
     def is_closed(self) -> bool:
         """Whether it was closed, perhaps under a call."""
-        return self._closed
+        return self._clients.is_closed
 
 
 class _State:
@@ -353,6 +276,7 @@ class _State:
         self._collection = collection
         self._until = time.monotonic() + remaining(server.timeout)
         self._lost: Outcome = "not_done"
+        self._writes = self._wrote = False
 
     def sending(self, call: Call) -> float:
         """Note that a request is sent; return the seconds it may take.
@@ -364,6 +288,7 @@ class _State:
         if left <= 0.0:
             msg = f"{self._server.where} had no time left for all that was to be done"
             raise OperationTimeoutError(msg, outcome=self._lost)
+        self._writes = call.writes
         if call.writes:
             self._lost = "unknown"
         return left
@@ -376,13 +301,17 @@ class _State:
         """
         if not isinstance(body, dict):
             raise faults.broken(self._server.where, self._lost)
+        self._wrote = self._wrote or self._writes
         return cast("dict[str, Any]", body)
 
     def fault(self, error: Exception) -> EntrepotError:
         """Return the error of entrepot for one of the driver's."""
         if self._server.is_closed:  # the client was closed under it
             return ClosedError(f"the store on {self._server.where} was closed", outcome=self._lost)
-        return faults.remote(error, self._server.where, self._collection, self._lost)
+        told = faults.remote(error, self._server.where, self._collection, self._lost)
+        if self._wrote:  # whatever became of this request, an earlier one changed something
+            told.outcome = "unknown"
+        return told
 
 
 def _headers(call: Call) -> Mapping[str, str]:

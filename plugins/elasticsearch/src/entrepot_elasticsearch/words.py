@@ -11,7 +11,9 @@ from typing import Final
 
 _WORD: Final = re.compile(r"[^\W_]+")
 # In ASCII, what Annex 29 may join words by; beyond, every character is taken for such.
-_RUN: Final = re.compile(r"(?:[\w.,:;']|[^\x00-\x7f])+")
+_RUN: Final = re.compile(r"[\w.,:;'\x80-\U0010ffff]+")
+LONGEST: Final = 8000
+"""Characters of a word that is indexed whole; a term of the engine has at most 32,766 bytes."""
 RANKED: Final = 1000
 """Most words of a query that are ranked by their frequency; the others are looked for and weigh alike."""
 
