@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from filelock import FileLock
 
 from entrepot_conformance.endpoints import Memories, Stores
+from entrepot_conformance.keeper import run_of
 from entrepot_conformance.session import address, chosen
 
 if TYPE_CHECKING:
@@ -46,6 +49,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if fixture in metafunc.fixturenames:
             specs = _specs(metafunc.config, kind, faults=faults)
             metafunc.parametrize(fixture, specs, indirect=True, ids=[spec.name for spec in specs])
+
+
+@pytest.fixture(autouse=True)
+def turn(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let a test with the marker `alone` run while no other test runs, in any worker of pytest-xdist."""
+    worker: dict[str, Any] = getattr(request.config, "workerinput", {})
+    if not worker:
+        yield
+        return
+    folder = run_of(request.config).folder
+    names = [worker["workerid"]]
+    if request.node.get_closest_marker("alone") is not None:
+        names = [f"gw{number}" for number in range(worker["workercount"])]
+    with ExitStack() as turns:
+        with FileLock(folder / "gate.lock"):  # who waits to be alone keeps others from beginning
+            for name in names:
+                turns.enter_context(FileLock(folder / f"{name}.lock"))
+        yield
 
 
 @pytest.fixture

@@ -52,8 +52,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the suite's marker known; take part in a run of the suite."""
+    """Make the suite's markers known; take part in a run of the suite."""
     config.addinivalue_line("markers", "slow: takes more than some seconds")
+    config.addinivalue_line("markers", "alone: measures time, so no other test of the suite runs beside it")
     if any("entrepot_conformance" in argument for argument in config.args):
         from entrepot_conformance.session import Session  # noqa: PLC0415 - only where the suite runs
 

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from entrepot_milvus.config import MilvusConfig, MilvusLiteConfig
     from entrepot_milvus.filters import MilvusFilterConverter
+    from entrepot_milvus.mapped_store import MappedMilvusLiteVectorStore, MappedMilvusVectorStore
     from entrepot_milvus.store import MilvusLiteVectorStore, MilvusVectorStore
 
 __all__ = [
+    "MappedMilvusLiteVectorStore",
+    "MappedMilvusVectorStore",
     "MilvusConfig",
     "MilvusFilterConverter",
     "MilvusLiteConfig",
@@ -22,6 +25,8 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "MappedMilvusLiteVectorStore": "entrepot_milvus.mapped_store",
+    "MappedMilvusVectorStore": "entrepot_milvus.mapped_store",
     "MilvusConfig": "entrepot_milvus.config",
     "MilvusFilterConverter": "entrepot_milvus.filters",
     "MilvusLiteConfig": "entrepot_milvus.config",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from entrepot.scripted import Script
+    from entrepot_milvus.mapped_layout import MappedLayout
 
 Kind = Literal["flat", "hnsw"]
 Consistency = Literal["strong", "bounded", "session", "eventually"]
@@ -75,6 +76,7 @@ class Place(NamedTuple):
         generation: Which collection of this name it is.
         words: Whether it keeps words.
         partition: The engine's name of the partition; None in Milvus Lite.
+        layout: Where a mapping finds documents in it; None for this library's own.
     """
 
     name: str
@@ -83,6 +85,7 @@ class Place(NamedTuple):
     generation: str
     words: bool
     partition: str | None
+    layout: MappedLayout | None = None
 
     @property
     def ann(self) -> bool:
@@ -122,14 +125,15 @@ def describe(collection: str, plan: Plan) -> Script[Place | None]:
         ):
             return None
         state = yield read("get_load_state", collection_name=place.name)
-        if not _is_loaded(state):
+        if not is_loaded(state):
             yield from _prepare(place, plan)
     except CollectionNotFoundError:  # dropped meanwhile
         return None
     return place
 
 
-def _is_loaded(state: Mapping[str, Any]) -> bool:
+def is_loaded(state: Mapping[str, Any]) -> bool:
+    """Whether a collection is in memory, by what the driver says of that."""
     return getattr(state["state"], "name", "") == "Loaded"
 
 

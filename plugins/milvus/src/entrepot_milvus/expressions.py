@@ -1,7 +1,8 @@
-"""Expressions of Milvus, and the one function that puts texts into them (F10). Pure functions.
+"""Expressions of Milvus, and the functions that put texts into them (F10). Pure functions.
 
-A text that stands in an expression is a code of this library's own making: letters, digits, ``_`` and ``-``. The
-engine's syntax has no way to write them that would need an escape, and `quoted` refuses everything else.
+In this library's own collections a text in an expression is a code of its own making: letters, digits, ``_`` and ``-``.
+The engine's syntax has no way to write them that would need an escape, and `quoted` refuses everything else. What is
+asked of collections of other software (`mapping=`) has users' texts in it: `literal` escapes them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _SAFE: Final = re.compile(r"[A-Za-z0-9_-]*")
+_ESCAPES: Final = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
 class Has(NamedTuple):
@@ -59,6 +61,19 @@ def quoted(code: str) -> str:
         msg = "only codes of letters, digits, underscores and hyphens go into an expression"
         raise ValueError(msg)
     return f'"{code}"'
+
+
+def literal(value: str | float) -> str:
+    """Return a text, a boolean, an integer or a finite number as a literal.
+
+    In a text between double quotes the engine takes everything for itself but the quote, the backslash and what
+    ends a line; those are escaped as servers and Milvus Lite both read it.
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f'"{value.translate(_ESCAPES)}"'
+    return repr(value)
 
 
 EVERYTHING: Final = Text(f"{ID} != {quoted('')}")

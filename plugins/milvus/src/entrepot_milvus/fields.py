@@ -24,7 +24,7 @@ from entrepot.encoding import (
     string_text,
 )
 from entrepot.filters.values import kind_of
-from entrepot.metadata import decode_metadata, elements
+from entrepot.metadata import decode_metadata, elements, is_list
 from entrepot.records import StoredRecord
 from entrepot_milvus.names import key_name, point_id
 from entrepot_milvus.plugin import LONGEST
@@ -78,8 +78,42 @@ _presence: Final = lru_cache(maxsize=4096)(presence_token)
 _equality: Final = lru_cache(maxsize=16_384, typed=True)(equality_token)
 
 
+def terms_of(metadata: Metadata) -> tuple[list[str], dict[str, str]]:
+    """Return the tokens of a document, each once, and its ranges."""
+    tokens: dict[str, None] = {}
+    ranges: dict[str, str] = {}
+    lists: dict[str, Any] = {}
+    for key, value in metadata.items():
+        if is_list(value):
+            lists[key] = value
+            continue
+        scalar = cast("Scalar", value)
+        terms = _terms_of_scalar(key, scalar) if _is_long(scalar) else _remembered(key, scalar)
+        presence, equality, least, greatest, code = terms
+        tokens[presence] = tokens[equality] = None
+        if least:
+            ranges[least] = ranges[greatest] = code
+    if lists:
+        tokens |= dict.fromkeys(tokens_of(lists))
+        ranges |= ranges_of(lists)
+    return list(tokens), ranges
+
+
+def _terms_of_scalar(key: str, value: Scalar) -> tuple[str, str, str, str, str]:
+    """Return the tokens of a key and a value, the names of the ends of its range, and what both are."""
+    presence, equality = _presence(key), equality_token(key, value)
+    kind = kind_of(value)
+    if kind == "bool":  # which has no ranges (F5)
+        return presence, equality, "", "", ""
+    letter, name = KIND_LETTERS[kind], key_name(key)
+    return presence, equality, letter + name, letter.upper() + name, _ordered_text(value)
+
+
+_remembered: Final = lru_cache(maxsize=16_384, typed=True)(_terms_of_scalar)
+
+
 def tokens_of(metadata: Metadata) -> list[str]:
-    """Return all tokens of a document, each once, as `entrepot.encoding.metadata_tokens` does."""
+    """Return all tokens of keys and values, each once, as `entrepot.encoding.metadata_tokens` does."""
     tokens: dict[str, None] = {}
     for key, value in metadata.items():
         values = elements(value)
@@ -141,6 +175,7 @@ def row_of(content: Content, *, words: bool) -> dict[str, Any]:
         words: Whether the collection ranks by words.
     """
     first, more = halves(content.encoded.decode())
+    tokens, ranges = terms_of(content.metadata)
     row = {
         ID: point_id(content.name),
         NAME: content.name,
@@ -149,8 +184,8 @@ def row_of(content: Content, *, words: bool) -> dict[str, Any]:
         WITH_TEXT: content.text is not None,
         METADATA: first,
         MORE_METADATA: more,
-        TOKENS: tokens_of(content.metadata),
-        RANGES: ranges_of(content.metadata),
+        TOKENS: tokens,
+        RANGES: ranges,
     }
     if words:
         row[WORDS] = words_of(content.text or "")

@@ -8,7 +8,9 @@ and not about an array that every row has.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from abc import abstractmethod
+from copy import copy
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from entrepot.encoding import (
     KIND_LETTERS,
@@ -44,49 +46,50 @@ from entrepot_milvus.expressions import (
 from entrepot_milvus.fields import STRING_BYTES, ordered_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from entrepot.filters import Converted, Expression, Normal, Scalar
 
-MOST_LEVELS: Final = 60
-"""How deep a filter may be nested: Milvus Lite's parser, written in Python, takes about 100 brackets."""
+MOST_LEVELS: Final = 40
+"""How deep a condition may be nested, chains joined two by two: from 48 on a server fails, as protobuf reads no more
+than 100 messages within one another."""
 MOST_CLAUSES: Final = 400
 """Clauses of a filter, tokens of one union counted once: a server takes seconds for a thousand."""
-_SIGNS: Final = {FilterOp.LT: "<", FilterOp.LTE: "<=", FilterOp.GT: ">", FilterOp.GTE: ">="}
-_OPPOSITE: Final = {FilterOp.LT: ">=", FilterOp.LTE: ">", FilterOp.GT: "<=", FilterOp.GTE: "<"}
+SIGNS: Final = {FilterOp.LT: "<", FilterOp.LTE: "<=", FilterOp.GT: ">", FilterOp.GTE: ">="}
+"""The engine's signs."""
+OPPOSITE: Final = {FilterOp.LT: ">=", FilterOp.LTE: ">", FilterOp.GT: "<=", FilterOp.GTE: "<"}
+"""Those of the complements."""
 _BELOW: Final = frozenset({FilterOp.LT, FilterOp.LTE})
 
 
-class MilvusFilterConverter(AbstractFilterExpressionConverter[Condition]):
-    """Translate filters into expressions of Milvus.
+class LimitedConverter(AbstractFilterExpressionConverter[Condition]):
+    """Joins conditions. What is nested more than 40 levels deep and what exceeds 400 clauses is left out: a superset."""
 
-    Exact for every leaf but ranges of strings of more than 40 bytes. What is nested more than 60 levels deep and what
-    exceeds 400 clauses is left out, which is a superset.
-    """
+    levels: ClassVar[int] = MOST_LEVELS
 
     def __init__(self) -> None:
-        self._left_out: frozenset[int] = frozenset()
+        self.left_out: frozenset[int] = frozenset()
 
     def convert(self, filter: Expression | Normal) -> Converted[Condition]:  # noqa: A002 - as in the base
         """Translate a filter, given as a tree or in normal form."""
         normal = normalise(filter)
-        if self._left_out or not (beyond := _beyond(normal)):
+        if self.left_out or not (beyond := _beyond(normal, self.shares, self.levels)):
             return super().convert(normal)
-        limited = MilvusFilterConverter()
-        limited._left_out = beyond
+        limited = copy(self)
+        limited.left_out = beyond
         return limited.convert(normal)
 
     def leaf(self, leaf: Leaf) -> Translation[Condition]:
         """Ask whether some element of the key satisfies the comparison, or none (F2, F3)."""
-        if id(leaf) in self._left_out:
-            return nothing()
-        if leaf.op is FilterOp.ISNULL:
-            return exact(Has((presence_token(leaf.key),), negated=not leaf.negated))
-        if leaf.op in _SIGNS:
-            return _range(leaf.op, leaf.key, cast("Scalar", leaf.value), negated=leaf.negated)
-        values = cast("tuple[Scalar, ...]", leaf.value if leaf.op is FilterOp.IN else (leaf.value,))
-        tokens = dict.fromkeys(equality_token(leaf.key, value) for value in values)
-        return exact(Has(tuple(tokens), leaf.negated))
+        return nothing() if id(leaf) in self.left_out else self.asked(leaf)
+
+    @abstractmethod
+    def asked(self, leaf: Leaf) -> Translation[Condition]:
+        """Translate a leaf that is not left out."""
+
+    def shares(self, leaf: Leaf, chain: And | Or | None) -> bool:  # noqa: ARG002 - for those that do
+        """Whether a leaf becomes part of a clause that it shares with others of its chain."""
+        return False
 
     def and_(self, parts: Sequence[Condition]) -> Condition:
         """Join conditions with AND."""
@@ -95,6 +98,31 @@ class MilvusFilterConverter(AbstractFilterExpressionConverter[Condition]):
     def or_(self, parts: Sequence[Condition]) -> Condition:
         """Join conditions with OR."""
         return either(parts)
+
+
+class MilvusFilterConverter(LimitedConverter):
+    """Translate filters into expressions of Milvus.
+
+    Exact for every leaf but ranges of strings of more than 40 bytes. What is nested more than 40 levels deep and what
+    exceeds 400 clauses is left out, which is a superset.
+    """
+
+    def asked(self, leaf: Leaf) -> Translation[Condition]:
+        """Ask for tokens, or compare an end of the key's ranges."""
+        if leaf.op is FilterOp.ISNULL:
+            return exact(Has((presence_token(leaf.key),), negated=not leaf.negated))
+        if leaf.op in SIGNS:
+            return _range(leaf.op, leaf.key, cast("Scalar", leaf.value), negated=leaf.negated)
+        values = cast("tuple[Scalar, ...]", leaf.value if leaf.op is FilterOp.IN else (leaf.value,))
+        tokens = dict.fromkeys(equality_token(leaf.key, value) for value in values)
+        return exact(Has(tuple(tokens), leaf.negated))
+
+    def shares(self, leaf: Leaf, chain: And | Or | None) -> bool:
+        """Whether it is one of the tokens that a chain asks for at once."""
+        if chain is None or leaf.op in SIGNS:
+            return False
+        asks_for_none = leaf.negated is not (leaf.op is FilterOp.ISNULL)
+        return asks_for_none is isinstance(chain, And)
 
     def true(self) -> Condition:
         """Return what holds for every document."""
@@ -116,13 +144,13 @@ def _range(op: FilterOp, key: str, value: Scalar, *, negated: bool) -> Translati
         is_exact = string_text(text, STRING_BYTES).exact
         op, code = string_bound(op, text, certain=negated, size=STRING_BYTES)
     if negated:
-        clause = Text(f"(not (exists {end}) or {end} {_OPPOSITE[op]} {quoted(code)})")
+        clause = Text(f"(not (exists {end}) or {end} {OPPOSITE[op]} {quoted(code)})")
     else:
-        clause = Text(f"{end} {_SIGNS[op]} {quoted(code)}")
+        clause = Text(f"{end} {SIGNS[op]} {quoted(code)}")
     return exact(clause) if is_exact else superset(clause)
 
 
-def _beyond(normal: Normal) -> frozenset[int]:
+def _beyond(normal: Normal, shares: Callable[[Leaf, And | Or | None], bool], levels: int) -> frozenset[int]:
     """Return the identities of the leaves that are nested too deep, or come after too many clauses."""
     found: set[int] = set()
     clauses = 0
@@ -130,18 +158,11 @@ def _beyond(normal: Normal) -> frozenset[int]:
     while pending:
         node, chain, level = pending.pop()
         if isinstance(node, And | Or):
-            pending += [(part, node, level + 1) for part in reversed(node.parts)]
+            inner = level + (len(node.parts) - 1).bit_length()
+            pending += [(part, node, inner) for part in reversed(node.parts)]
             clauses += 1  # what becomes of those of its parts that share a clause
         elif isinstance(node, Leaf):
-            clauses += 0 if _shares(node, chain) else 1
-            if level > MOST_LEVELS or clauses > MOST_CLAUSES:
+            clauses += 0 if shares(node, chain) else 1
+            if level > levels or clauses > MOST_CLAUSES:
                 found.add(id(node))
     return frozenset(found)
-
-
-def _shares(leaf: Leaf, chain: And | Or | None) -> bool:
-    """Whether a leaf becomes part of a clause that it shares with others of its chain."""
-    if chain is None or leaf.op in _SIGNS:
-        return False
-    asks_for_none = leaf.negated is not (leaf.op is FilterOp.ISNULL)
-    return asks_for_none is isinstance(chain, And)

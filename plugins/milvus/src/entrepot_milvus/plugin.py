@@ -52,7 +52,7 @@ def entrepot_vector_stores() -> list[VectorStoreSpec]:
     served = [
         VectorStoreSpec(
             name=name,
-            factory="entrepot_milvus.store:MilvusVectorStore",
+            factory="entrepot_milvus.mapped_store:open_milvus",
             config="entrepot_milvus.config:MilvusConfig",
             capabilities=CAPABILITIES,
             summary="a Milvus server" + (", over TLS" if name == "milvuss" else ""),
@@ -61,7 +61,7 @@ def entrepot_vector_stores() -> list[VectorStoreSpec]:
     ]
     lite = VectorStoreSpec(
         name="milvus-lite",
-        factory="entrepot_milvus.store:MilvusLiteVectorStore",
+        factory="entrepot_milvus.mapped_store:open_milvus_lite",
         config="entrepot_milvus.config:MilvusLiteConfig",
         capabilities=LITE_CAPABILITIES,
         summary="Milvus Lite, within the process, in a folder",

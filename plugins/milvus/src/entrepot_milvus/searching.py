@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from entrepot.scripted import Script
     from entrepot_milvus.catalog import Place, Plan
 
-_MOST_HITS: Final = 16_384
+MOST_HITS: Final = 16_384
 """Hits of one search."""
-_FEW_MORE: Final = 50
+FEW_MORE: Final = 50
 """Hits that are asked for beyond a cut through equal scores, at least."""
-_GROWTH: Final = 4
+GROWTH: Final = 4
 _NEAR: Final = 1e-6
 """Scores that differ by less may be of equal vectors, where the engine multiplies matrices."""
-_WITH_DOCUMENTS: Final = 200
+WITH_DOCUMENTS: Final = 200
 """Hits whose documents come with them; documents of more are read by id afterwards, so that no answer is too large."""
-_PAGE: Final = 2000
+PAGE: Final = 2000
 
 
 class Near(NamedTuple):
@@ -95,12 +95,12 @@ def _nearest(place: Place, queries: Sequence[Query], plan: Plan) -> Script[list[
     found: list[list[Hit]] = []
     for query, given in zip(queries, answers, strict=True):
         near, limit = given, number
-        while not place.ann and len(near) >= limit and not _settled(near, query.k):
-            if limit >= _MOST_HITS:
+        while not place.ann and len(near) >= limit and not settled(near, query.k):
+            if limit >= MOST_HITS:
                 break
-            limit = min(limit + max(_FEW_MORE, limit * (_GROWTH - 1)), _MOST_HITS)
+            limit = min(limit + max(FEW_MORE, limit * (GROWTH - 1)), MOST_HITS)
             [near] = yield from _asked(place, [query], limit, plan)
-        if not place.ann and len(near) >= _MOST_HITS and not _settled(near, query.k):
+        if not place.ann and len(near) >= MOST_HITS and not settled(near, query.k):
             found.append((yield from _all_compared(place, query, plan)))
             continue
         hits = yield from _hits(place, query, near, plan)
@@ -112,7 +112,7 @@ def _asked(place: Place, queries: Sequence[Query], number: int, plan: Plan) -> S
     """Return what the engine finds for each query, best first, equal scores by id."""
     query = queries[0]
     # A server adds vectors to hits by a query of its own, which `rows` is careful about.
-    apart = number > _WITH_DOCUMENTS + 1 or (plan.served and "vector" in query.include)
+    apart = number > WITH_DOCUMENTS + 1 or (plan.served and "vector" in query.include)
     fields = [NAME] if apart else wanted(query.include)
     if not plan.served and VECTOR not in fields:
         fields = [*fields, VECTOR]
@@ -149,7 +149,7 @@ def _ranked(answers: Any, queries: Sequence[Query], place: Place, plan: Plan) ->
     return ranked
 
 
-def _settled(near: Sequence[Near], k: int) -> bool:
+def settled(near: Sequence[Near], k: int) -> bool:
     """Whether the best k are certain: there are more, and the last of them is worse than the k-th."""
     if k < 1:
         return True
@@ -182,28 +182,29 @@ def _by_name(rows: Sequence[Any], query: Query) -> dict[str, StoredRecord]:
 def _among(place: Place, query: Query, plan: Plan) -> Script[list[Hit]]:
     """Compare the documents of some ids here."""
     ids = tuple(dict.fromkeys(query.ids or ()))
-    records = yield from fetch(place, ids, _with_vector(query), plan)
-    return (yield from work(_best, [], records, query, place.info.metric, at_once=len(records) <= AT_ONCE))
+    records = yield from fetch(place, ids, with_vector(query), plan)
+    return (yield from work(best_of, [], records, query, place.info.metric, at_once=len(records) <= AT_ONCE))
 
 
 def _all_compared(place: Place, query: Query, plan: Plan) -> Script[list[Hit]]:
     """Compare all documents that match here: exact, where the index is not."""
-    wider = replace(query, include=_with_vector(query))
+    wider = replace(query, include=with_vector(query))
     best: list[Hit] = []
     token: str | None = None
     while True:
-        page = yield from scan(place, wider, token, _PAGE, plan)
-        best = yield from work(_best, best, page.items, query, place.info.metric)
+        page = yield from scan(place, wider, token, PAGE, plan)
+        best = yield from work(best_of, best, page.items, query, place.info.metric)
         token = page.token
         if token is None:
-            return [hit._replace(record=_trimmed(hit.record, query)) for hit in best]
+            return [hit._replace(record=trimmed(hit.record, query)) for hit in best]
 
 
-def _with_vector(query: Query) -> tuple[Any, ...]:
+def with_vector(query: Query) -> tuple[Any, ...]:
+    """Return what must be read of documents that are compared here."""
     return tuple(dict.fromkeys((*query.include, "metadata", "vector")))
 
 
-def _best(best: list[Hit], records: Sequence[StoredRecord], query: Query, metric: Metric) -> list[Hit]:
+def best_of(best: list[Hit], records: Sequence[StoredRecord], query: Query, metric: Metric) -> list[Hit]:
     """Return the best k of hits and further documents."""
     pushed_exact = query.ids is None
     good = [record for record in records if pushed_exact or evaluate(query.filter, record.metadata or {})]
@@ -216,7 +217,8 @@ def _best(best: list[Hit], records: Sequence[StoredRecord], query: Query, metric
     return sorted(hits, key=lambda hit: (sign * hit.raw, hit.record.id))[: query.k]
 
 
-def _trimmed(record: StoredRecord, query: Query) -> StoredRecord:
+def trimmed(record: StoredRecord, query: Query) -> StoredRecord:
+    """Return a document without the parts that were read to compare it."""
     if "metadata" not in query.include:
         record = record._replace(metadata=None)
     return record if "vector" in query.include else record._replace(vector=None)
@@ -236,7 +238,7 @@ def _by_words(place: Place, query: Query, plan: Plan) -> Script[list[Hit]]:
     if not words:
         return []
     parts = conditions(query)
-    apart = query.k > _WITH_DOCUMENTS or (plan.served and "vector" in query.include)
+    apart = query.k > WITH_DOCUMENTS or (plan.served and "vector" in query.include)
     answers = yield read(
         "search",
         data=[words],

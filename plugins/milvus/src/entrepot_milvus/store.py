@@ -16,6 +16,7 @@ from entrepot.scripted import ScriptedVectorStore
 from entrepot_milvus import catalog, changing, reading, searching
 from entrepot_milvus.catalog import LEVELS, Place, Plan
 from entrepot_milvus.commands import read
+from entrepot_milvus.config import LITE_TIMEOUT
 from entrepot_milvus.filters import MilvusFilterConverter
 from entrepot_milvus.lite import LiteEndpoint
 from entrepot_milvus.plugin import CAPABILITIES, LITE_CAPABILITIES, WORDED_LIMITS
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from entrepot.filters import Normal
     from entrepot.records import CollectionInfo, Hit, IfExists, Page, Record, StoredRecord
     from entrepot.scripted import Script
+    from entrepot_milvus.filters import LimitedConverter
     from entrepot_milvus.sessions import Server
 
 T = TypeVar("T")
@@ -37,7 +39,7 @@ _OLDEST: Final = (2, 3)
 _RANKS_WORDS: Final = (2, 5)
 
 
-class _MilvusStore(ScriptedVectorStore[Place]):
+class BaseStore(ScriptedVectorStore[Place]):
     """What both stores do: they differ in what they work on alone."""
 
     def __init__(self, endpoint: Server | LiteEndpoint, plan: Plan, collection: str, **options: Any) -> None:
@@ -94,7 +96,7 @@ class _MilvusStore(ScriptedVectorStore[Place]):
 
     # --- reading ----------------------------------------------------------------------------------------
 
-    def _converter(self) -> MilvusFilterConverter:
+    def _converter(self) -> LimitedConverter:
         return MilvusFilterConverter()
 
     def _fetch_script(self, ids: Sequence[str], include: Sequence[str]) -> Script[list[StoredRecord]]:
@@ -139,7 +141,7 @@ class _MilvusStore(ScriptedVectorStore[Place]):
         return changing.delete_ids(self._here(), target, self._plan, inside)
 
 
-class MilvusVectorStore(_MilvusStore):
+class MilvusVectorStore(BaseStore):
     """Documents on a Milvus server.
 
     A collection that is made is searched exactly; one that is made with ``index="hnsw"`` approximately, unless a
@@ -267,7 +269,7 @@ def _version(database: str | None = None) -> Script[str]:
     return str((yield read("get_server_version")))
 
 
-class MilvusLiteVectorStore(_MilvusStore):
+class MilvusLiteVectorStore(BaseStore):
     """Documents in Milvus Lite: the engine within this process, in a folder.
 
     Stores of one process on one folder share an engine and take turns; a folder belongs to one process at a time.
@@ -299,7 +301,7 @@ class MilvusLiteVectorStore(_MilvusStore):
         ef_construction: int = 200,
         ef_search: int = 200,
         client: object = None,
-        timeout: float = 10.0,
+        timeout: float = LITE_TIMEOUT,
         **options: Any,
     ) -> None:
         plan = Plan(

@@ -242,7 +242,7 @@ class QdrantLocalVectorStore(BaseStore):
     ``synchronous=FULL``, so what returned survives a power cut.
 
     The client keeps documents as Python objects, so a full run of Python's garbage collector takes longer the more
-    there are, and all threads wait for it, an event loop too.
+    there are, and all threads wait for it, an event loop too. While an operation is under way, full runs wait.
 
     Args:
         collection: Name of the collection.
@@ -272,3 +272,10 @@ class QdrantLocalVectorStore(BaseStore):
     ) -> None:
         endpoint = LocalEndpoint(path=path, memory=memory, timeout=timeout, client=client)
         super().__init__(endpoint, Plan(average_words=average_words), collection, timeout=timeout, **options)
+
+    def _search_batch(self, queries: Sequence[Query]) -> list[list[Hit]]:
+        return [self._search(query) for query in queries]
+
+    async def _asearch_batch(self, queries: Sequence[Query]) -> list[list[Hit]]:
+        """Answer one query after the other: the event loop and other stores get a turn in between."""
+        return [await self._asearch(query) for query in queries]

@@ -100,6 +100,7 @@ def test_every_operation_has_a_twin_that_does_alike(memories: Memories) -> None:
     assert asyncio.run(all_twins()) == said
 
 
+@pytest.mark.alone
 def test_no_twin_blocks_the_event_loop(memories: Memories) -> None:
     # E3: the best of some runs, as the machine itself may be held up; what blocks, blocks every time
     memory = memories()
