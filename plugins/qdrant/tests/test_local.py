@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from entrepot import Document
-from entrepot.errors import BackendError, BatchError
+from entrepot.errors import BatchError
 from entrepot_qdrant import disk
 
 if TYPE_CHECKING:
@@ -124,29 +124,20 @@ def test_a_client_without_its_databases_commits_by_itself(tmp_path: Path) -> Non
 # --- the garbage collector ---------------------------------------------------------------------------------
 
 
-def test_full_runs_of_the_garbage_collector_wait_for_operations(
-    make: MakeLocal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # E3: an event loop would wait for them; afterwards the collector is as it was
+def test_the_garbage_collector_is_left_alone(make: MakeLocal, monkeypatch: pytest.MonkeyPatch) -> None:
+    # it is the program's, in sync and async operations
     store = make()
     store.add(documents(1))
     client: Any = store.native_client
-    seen: list[tuple[int, int, int]] = []
+    seen: list[object] = []
     plain = client.count
 
     def noted(**arguments: Any) -> Any:
-        seen.append(gc.get_threshold())
-        assert gc.isenabled()
+        seen.append((gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()))
         return plain(**arguments)
 
     monkeypatch.setattr(client, "count", noted)
-    before = gc.get_threshold()
+    before = (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count())
     store.count()
     asyncio.run(store.acount())
-    assert [each[:2] for each in seen] == [before[:2]] * 2
-    assert min(each[2] for each in seen) > 1_000_000
-    assert gc.get_threshold() == before
-    monkeypatch.setattr(client, "count", None)
-    with pytest.raises(BackendError):
-        store.count()
-    assert gc.get_threshold() == before
+    assert seen == [before, before]

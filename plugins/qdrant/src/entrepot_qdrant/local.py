@@ -7,7 +7,6 @@ client and a lock, and a script runs whole under that lock: nothing comes betwee
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import sqlite3
 import threading
@@ -78,36 +77,6 @@ def is_local(client: object) -> bool:
     """Whether a client of the driver is in local mode."""
     options = cast("dict[str, Any]", getattr(client, "init_options", {}))
     return options.get("location") == ":memory:" or options.get("path") is not None
-
-
-class _Deferred:
-    """Puts full runs of Python's garbage collector off while scripts run, on all threads (E3).
-
-    The client keeps documents as Python objects, hundreds each, and makes many that live for one call. A full run goes
-    through all of them, and every thread waits for it, an event loop too; the young ones are collected as ever.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._depth = 0
-        self._usual = gc.get_threshold()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._depth == 0:
-                self._usual = gc.get_threshold()
-                gc.set_threshold(*self._usual[:2], _NEVER)
-            self._depth += 1
-
-    def __exit__(self, *_error: object) -> None:
-        with self._lock:
-            self._depth -= 1
-            if self._depth == 0:
-                gc.set_threshold(*self._usual)
-
-
-_NEVER: Final = 2**30
-_DEFERRED: Final = _Deferred()
 
 
 class LocalEndpoint:
@@ -226,8 +195,7 @@ class LocalEndpoint:
             msg = f"{self.where} was busy with other operations"
             raise OperationTimeoutError(msg, outcome="not_done")
         try:
-            with _DEFERRED:
-                return self._worked(database, script, collection)
+            return self._worked(database, script, collection)
         finally:
             database.lock.release()
 

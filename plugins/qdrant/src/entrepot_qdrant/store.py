@@ -242,7 +242,7 @@ class QdrantLocalVectorStore(BaseStore):
     ``synchronous=FULL``, so what returned survives a power cut.
 
     The client keeps documents as Python objects, so a full run of Python's garbage collector takes longer the more
-    there are, and all threads wait for it, an event loop too. While an operation is under way, full runs wait.
+    there are, and all threads wait for it, an event loop too.
 
     Args:
         collection: Name of the collection.
