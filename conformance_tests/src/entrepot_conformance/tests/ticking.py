@@ -15,48 +15,54 @@ LONGEST_GAP: Final = 0.05
 """Seconds that the event loop may stand still (E3)."""
 
 
-class _Clock:
-    """Time but for what the garbage collector takes: it stops all threads, for as long as the process's heap is large."""
+class _Collections:
+    """When the garbage collector ran: it stops all threads, for as long as the process's heap is large."""
 
     def __init__(self) -> None:
-        self._collecting = 0.0
+        self._runs: list[tuple[float, float]] = []
         self._began = 0.0
 
-    def now(self) -> float:
-        return time.perf_counter() - self._collecting
-
-    def collected(self, phase: str, _info: dict[str, int]) -> None:
+    def __call__(self, phase: str, _info: dict[str, int]) -> None:
         if phase == "start":
             self._began = time.perf_counter()
         else:
-            self._collecting += time.perf_counter() - self._began
+            self._runs.append((self._began, time.perf_counter()))
+
+    def during(self, start: float, end: float) -> float:
+        """Return how many seconds of a time it took."""
+        return sum(max(0.0, min(end, stop) - max(start, begin)) for begin, stop in self._runs)
 
 
 async def longest_gap(awaitable: Awaitable[object]) -> float:
     """Return the longest time in which the event loop did nothing else while this was awaited."""
-    clock = _Clock()
-    gap, last = 0.0, clock.now()
+    collections = _Collections()
+    pauses: list[tuple[float, float]] = []
+    last = time.perf_counter()
+
+    def noted() -> None:
+        nonlocal last
+        now = time.perf_counter()
+        pauses.append((last, now))
+        last = now
 
     async def tick() -> None:
-        nonlocal gap, last
         while True:
             await asyncio.sleep(0.001)
-            now = clock.now()
-            gap, last = max(gap, now - last), now
+            noted()
 
     ticker = asyncio.ensure_future(tick())
     await asyncio.sleep(0)
-    gc.callbacks.append(clock.collected)
+    gc.callbacks.append(collections)
     try:
-        last = clock.now()
+        last = time.perf_counter()
         await awaitable
-        gap = max(gap, clock.now() - last)
+        noted()
     finally:
-        gc.callbacks.remove(clock.collected)
+        gc.callbacks.remove(collections)
     ticker.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await ticker
-    return gap
+    return max(end - start - collections.during(start, end) for start, end in pauses)
 
 
 def least_gaps(gaps: Callable[[], Awaitable[dict[str, float]]]) -> dict[str, float]:
