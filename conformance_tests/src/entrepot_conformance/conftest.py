@@ -37,6 +37,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let long tests begin first, and tests that run alone come last: all workers wait for those."""
+    items.sort(
+        key=lambda item: (
+            item.get_closest_marker("alone") is not None,
+            item.get_closest_marker("slow") is None,
+        )
+    )
+
+
 def _specs(config: pytest.Config, kind: Kind, *, faults: bool) -> list[TargetSpec]:
     """Return the targets of a kind; for the tests of failures, those with a server."""
     return [spec for spec in chosen(config) if spec.kind == kind and (spec.server is not None or not faults)]
