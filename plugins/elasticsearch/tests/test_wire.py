@@ -6,7 +6,6 @@ import asyncio
 import threading
 import time
 import traceback
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -215,16 +214,14 @@ def test_the_suite_expects_a_refusal_where_there_are_logins(monkeypatch: pytest.
         (target,) = plugin.entrepot_conformance_targets()
         return len(target.known_failures)
 
-    refused = (401, {"error": {"type": "security_exception"}, "status": 401})
     monkeypatch.delenv("ENTREPOT_ELASTICSEARCH_URL", raising=False)
     assert known() == 1
-    told: list[tuple[tuple[int, Any], int]] = [(refused, 0), ((200, INFO), 1), ((503, {}), 1)]
-    for answer, expected in told:
-        with wire(partial(_always, answer)) as server:
-            monkeypatch.setenv(
-                "ENTREPOT_ELASTICSEARCH_URL", f"elasticsearch://me:right@127.0.0.1:{server.port}"
-            )
-            assert known() == expected
+    for login, expected in (
+        ("me:right@", 0),
+        ("", 1),
+    ):  # told by the URL: nothing is sent, nobody listens there
+        monkeypatch.setenv("ENTREPOT_ELASTICSEARCH_URL", f"elasticsearch://{login}127.0.0.1:1")
+        assert known() == expected
 
 
 def test_what_is_no_elasticsearch_and_what_is_too_old() -> None:

@@ -20,10 +20,11 @@ import msgspec
 
 from entrepot.drafts import check_sizes
 from entrepot.errors import DuplicateIdError, EntrepotError, OperationTimeoutError
+from entrepot.filters import TRUE
 from entrepot.guards import changed, changed_inside, refuse_outside
 from entrepot.metadata import decode_metadata, encode_metadata
 from entrepot.records import StoredRecord, unchanged
-from entrepot.scripted import work
+from entrepot.scripted import encode, work
 from entrepot_elasticsearch.commands import Call, change_lines, joined, read
 from entrepot_elasticsearch.faults import answered
 from entrepot_elasticsearch.fields import ID, META, indexed_again, sources
@@ -50,8 +51,6 @@ if TYPE_CHECKING:
 
 _MOST_BYTES: Final = 8 * 1024 * 1024
 """About how many bytes one request has; a server takes 100 MB unless it is told otherwise."""
-_QUICK: Final = 20_000
-"""Characters of documents that are encoded in the event loop: a few milliseconds."""
 _UPDATED: Final = 500
 """Documents that one request updates."""
 _DELETED: Final = 5000
@@ -101,11 +100,7 @@ class Change(NamedTuple):
 
 
 def _batch_of(records: Sequence[Record]) -> Script[Batch]:
-    """Encode documents, beside the event loop if that takes more than a moment (E3)."""
-    size = sum(
-        len(record.text or "") + len(record.metadata_json) + 4 * len(record.vector) for record in records
-    )
-    found = yield from work(sources, records, at_once=size <= _QUICK)
+    found = yield from encode(sources, records)
     return Batch([record.id for record in records], found)
 
 
@@ -194,7 +189,7 @@ def refresh(place: Place) -> Script[None]:
 
 
 def write(
-    place: Place, records: Sequence[Record], if_exists: IfExists, inside: Normal | None = None
+    place: Place, records: Sequence[Record], if_exists: IfExists, inside: Normal = TRUE
 ) -> Script[None]:
     """Write whole documents (D2).
 
@@ -204,7 +199,7 @@ def write(
         OutsideViewError: A stored document lies outside the filter; as above.
     """
     batch = yield from _batch_of(records)
-    if inside is not None:
+    if inside is not TRUE:
         yield from _write_inside(place, batch, if_exists, inside)
         return
     if if_exists == "error":
@@ -287,7 +282,7 @@ def update(  # noqa: PLR0913, PLR0917 - what an update is
     changes: Mapping[str, Any],
     unset: Sequence[str],
     limits: Limits,
-    inside: Normal | None = None,
+    inside: Normal = TRUE,
 ) -> Script[list[str]]:
     """Change metadata of documents; return the ids there were.
 
@@ -302,7 +297,7 @@ def update(  # noqa: PLR0913, PLR0917 - what an update is
         there = {one["_source"][ID]: one for one in (yield from stored(place, pending, _INSIDE))}
         few = len(there) <= AT_ONCE
         with _midway(began=bool(updated)):
-            if inside is not None:
+            if inside is not TRUE:
                 stood = yield from work(_records, list(there.values()), at_once=few)
                 kept = changed_inside(stood, changes, unset, inside)
                 there = {name: one for name, one in there.items() if name in kept}
@@ -334,14 +329,14 @@ def _updated(
 # --- deleting ---------------------------------------------------------------------------------------------
 
 
-def delete_ids(place: Place, ids: Sequence[str], inside: Normal | None = None) -> Script[None]:
+def delete_ids(place: Place, ids: Sequence[str], inside: Normal = TRUE) -> Script[None]:
     """Delete documents by id.
 
     Raises:
         OutsideViewError: One of them lies outside the filter. Nothing was deleted, unless the outcome is unknown,
             as another writer came in between.
     """
-    if inside is None:
+    if inside is TRUE:
         yield from _send(place, [Change(name, "delete") for name in ids])
         return
     pending = list(ids)

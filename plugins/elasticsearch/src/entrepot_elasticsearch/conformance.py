@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import uuid4
 
 from entrepot import Document, SearchRequest
-from entrepot.errors import AuthenticationError, EntrepotError
 from entrepot.urls import parse_url
 from entrepot_conformance.servers import ServerSpec
 from entrepot_elasticsearch.commands import read
@@ -57,17 +56,9 @@ def _state() -> Script[dict[str, Any]]:
 
 
 def has_logins() -> bool:
-    """Whether the suite is told of a server of its user's that refuses a wrong password; its own one does not."""
+    """Whether the suite is told of a server of its user's with a login; its own server has none."""
     url = os.environ.get(f"ENTREPOT_{SERVER.variable}_URL")
-    if not url:
-        return False
-    try:
-        _told(url, timeout=2.0, user="elastic", password=uuid4().hex)
-    except AuthenticationError:
-        return True
-    except EntrepotError:  # the run itself will tell
-        return False
-    return False
+    return url is not None and parse_url(url).password is not None
 
 
 def ready(url: str) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from entrepot.errors import ConfigurationError
+from entrepot.filters import TRUE
 from entrepot.records import Query
 from entrepot.scripted import ScriptedVectorStore
 from entrepot_elasticsearch import catalog, changing, reading, searching
@@ -181,7 +182,7 @@ class ElasticsearchVectorStore(ScriptedVectorStore[Place]):
     # --- changing ---------------------------------------------------------------------------------------
 
     def _write_script(
-        self, records: Sequence[Record], if_exists: IfExists, inside: Normal | None = None
+        self, records: Sequence[Record], if_exists: IfExists, inside: Normal = TRUE
     ) -> Script[object]:
         return changing.write(self._here(), records, if_exists, inside)
 
@@ -190,11 +191,11 @@ class ElasticsearchVectorStore(ScriptedVectorStore[Place]):
         ids: Sequence[str],
         changes: Mapping[str, Any],
         unset: Sequence[str],
-        inside: Normal | None = None,
+        inside: Normal = TRUE,
     ) -> Script[list[str]]:
         return changing.update(self._here(), ids, changes, unset, self.capabilities.limits, inside)
 
-    def _delete_script(self, target: Sequence[str] | Query, inside: Normal | None = None) -> Script[None]:
+    def _delete_script(self, target: Sequence[str] | Query, inside: Normal = TRUE) -> Script[None]:
         if isinstance(target, Query):
             return changing.delete_matching(self._here(), target)
         return changing.delete_ids(self._here(), target, inside)
