@@ -89,7 +89,7 @@ def quick(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """All tests of the distributions themselves, the slow ones too; the suite is the session `conformance`."""
     sync(session, "test")
-    pytest(session, "--ignore=conformance_tests/src", report="tests")
+    pytest(session, *source_folders("tests"), "tests", report="tests")
 
 
 @nox.session

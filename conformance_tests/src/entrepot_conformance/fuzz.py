@@ -210,7 +210,6 @@ def run(
     coverage = Coverage(seed, documents=len(documents))
     counts = _Counts(documents)
     with ThreadPoolExecutor(at_once) as pool:
-        side_by_side = map if at_once == 1 else pool.map
         while coverage.filters < count:
             asked: list[Expression] = []
             while len(asked) < min(at_once * _TURNS, count - coverage.filters):
@@ -219,7 +218,8 @@ def run(
                 if normal not in coverage.distinct:
                     coverage.distinct.add(normal)
                     asked.append(expression)
-            faults = side_by_side(partial(compare, match, documents=documents), asked)
+            agree = partial(compare, match, documents=documents)
+            faults = map(agree, asked) if at_once == 1 else pool.map(agree, asked)
             for expression, fault in zip(asked, faults, strict=True):
                 coverage.filters += 1
                 if fault is not None:

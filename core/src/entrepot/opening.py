@@ -293,17 +293,37 @@ def _checked(options: Mapping[str, Any], config: type[BackendConfig]) -> Mapping
 def _configured(config: type[BackendConfig], url: StoreURL, options: Mapping[str, Any]) -> BackendConfig:
     what = f"{url.scheme}://"
     placed = _placed(config, url)
-    twice = sorted((set(url.options) & set(options)) | (set(placed) & (set(options) | set(url.options))))
+    named = _grouped(url.options, config)
+    twice = sorted((set(named) & set(options)) | (set(placed) & (set(options) | set(named))))
     if twice:
         msg = f"{what} is given {twice[0]!r} twice"
         raise ConfigurationError(msg, hint="name it in the URL or as an argument, not in both")
-    check_names([*url.options, *options], config.__struct_fields__, what)
+    check_names([*named, *options], config.__struct_fields__, what)
     try:
         # Texts of the URL become numbers and booleans as the field's type asks; arguments have their types.
-        typed = msgspec.convert({**placed, **url.options}, config, strict=False)
+        typed = msgspec.convert({**placed, **named}, config, strict=False)
         return msgspec.convert({**msgspec.structs.asdict(typed), **options}, config)
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, EntrepotError):  # of the config's own checks
             raise error.__cause__ from None
         msg = f"{what} {error}"
         raise ConfigurationError(msg) from None
+
+
+def _grouped(options: Mapping[str, str], config: type[BackendConfig]) -> dict[str, object]:
+    """Put parameters such as ``field.key`` into the dict that the field takes."""
+    grouped: dict[str, object] = {}
+    for name, value in options.items():
+        field, dot, key = name.partition(".")
+        if dot and key and field in config.__struct_fields__:
+            inner = grouped.setdefault(field, {})
+            if not isinstance(inner, dict):
+                msg = f"{config.scheme}:// is given {field!r} twice"
+                raise ConfigurationError(msg, hint=f"write either {field}= or {field}.{key}=")
+            inner[key] = value
+        elif isinstance(grouped.get(name), dict):
+            msg = f"{config.scheme}:// is given {name!r} twice"
+            raise ConfigurationError(msg, hint=f"write either {name}= or {name}.KEY=")
+        else:
+            grouped[name] = value
+    return grouped

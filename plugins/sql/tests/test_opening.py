@@ -9,7 +9,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from sqlalchemy import create_engine
+from sqlalchemy import URL, Engine, create_engine
 from sqlalchemy.pool import NullPool, StaticPool
 
 from entrepot import UserMessage, aopen_chat_memory, open_chat_memory
@@ -22,6 +22,7 @@ from entrepot.errors import (
     UnreachableError,
 )
 from entrepot_sql import SqlChatMemoryRepository, SqlConfig
+from entrepot_sql.postgresql import PostgresqlDialect
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,13 +131,36 @@ def test_a_password_never_shows() -> None:
     # E1
     from rich.pretty import pretty_repr
 
-    config = SqlConfig(engine="postgresql+psycopg", user="me", password="s3cret", host="h", database="d")
+    config = SqlConfig(
+        engine="postgresql+psycopg", user="me", password="s3cret", host="127.0.0.1", port=9, database="d"
+    )
     for text in (repr(config), str(config), f"{config}", pretty_repr(config)):
         assert "s3cret" not in text
         assert "'me'" in text
-    with pytest.raises(ConfigurationError) as caught:
-        opened(config)
-    assert "s3cret" not in str(caught.value)
+    with pytest.raises(UnreachableError) as caught:
+        opened(config, timeout=2)
+    assert "s3cret" not in f"{caught.value} {caught.value.__cause__}"
+
+
+def test_a_url_hands_parameters_to_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    # E2: an option that is a dict is named part by part, and shown by none, as one may be a secret
+    seen: list[URL] = []
+
+    def refuse(_self: object, url: URL, _timeout: float) -> Engine:
+        seen.append(url)
+        raise ConfigurationError("seen")
+
+    monkeypatch.setattr(PostgresqlDialect, "make_engine", refuse)
+    url = "sql+postgresql://h/d?parameters.sslmode=require&parameters.sslpassword=s3cret&schema=chat"
+    with pytest.raises(ConfigurationError, match="seen"):
+        opened(url)
+    assert dict(seen[0].query) == {"sslmode": "require", "sslpassword": "s3cret"}
+    assert "s3cret" not in repr(SqlConfig(parameters={"sslpassword": "s3cret"}))
+    for twice in ("parameters=x&parameters.a=b", "parameters.a=b&parameters=x"):
+        with pytest.raises(ConfigurationError, match="'parameters' twice"):
+            opened(f"sql+postgresql://h/d?{twice}")
+    with pytest.raises(UnknownOptionError, match="parameters"):
+        opened("sql+postgresql://h/d?parameter.sslmode=require")
 
 
 def test_a_client_is_used_and_stays_open(tmp_path: Path) -> None:

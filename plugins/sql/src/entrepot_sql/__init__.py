@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from entrepot_sql.config import SqlConfig
     from entrepot_sql.repository import SqlChatMemoryRepository
+    from entrepot_sql.spring import import_spring_ai
 
-__all__ = ["SqlChatMemoryRepository", "SqlConfig"]
+__all__ = ["SqlChatMemoryRepository", "SqlConfig", "import_spring_ai"]
 
-_MODULES = {"SqlChatMemoryRepository": "entrepot_sql.repository", "SqlConfig": "entrepot_sql.config"}
+_MODULES = {
+    "SqlChatMemoryRepository": "entrepot_sql.repository",
+    "SqlConfig": "entrepot_sql.config",
+    "import_spring_ai": "entrepot_sql.spring",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -11,6 +11,8 @@ from entrepot.opening import ChatMemoryConfig
 from entrepot_sql.repository import SqlChatMemoryRepository
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from entrepot.urls import StoreURL
 
 
@@ -25,11 +27,15 @@ class SqlConfig(ChatMemoryConfig, frozen=True, kw_only=True):
         password: The password; never shown.
         host: The server.
         port: Its port.
+        table: What the names of the tables begin with.
+        schema: The database's schema to put them in; None for the one that the login has.
+        parameters: What the driver takes beside these, as in ``?parameters.sslmode=require``.
     """
 
     scheme: ClassVar[str] = "sql"
     objects: ClassVar[frozenset[str]] = frozenset({"client"})
     takes_driver: ClassVar[bool] = True
+    secrets: ClassVar[frozenset[str]] = frozenset({"password", "parameters"})
 
     engine: str = "sqlite"
     database: str | None = None
@@ -37,6 +43,9 @@ class SqlConfig(ChatMemoryConfig, frozen=True, kw_only=True):
     password: str | None = None
     host: str | None = None
     port: int | None = None
+    table: str = "entrepot"
+    schema: str | None = None
+    parameters: dict[str, str] = {}  # noqa: RUF012 - msgspec makes a new one for each
 
     @classmethod
     def from_url(cls, url: StoreURL) -> dict[str, Any]:
@@ -66,6 +75,9 @@ def open_sql(  # noqa: PLR0913 - the fields of SqlConfig
     password: str | None,
     host: str | None,
     port: int | None,
+    table: str,
+    schema: str | None,
+    parameters: Mapping[str, str],
     ttl: float | None,
     timeout: float,
     client: object = None,
@@ -77,9 +89,9 @@ def open_sql(  # noqa: PLR0913 - the fields of SqlConfig
     Raises:
         ConfigurationError: The parts contradict one another.
     """
-    url = URL.create(engine, user, password, host, port, database)
+    url = URL.create(engine, user, password, host, port, database, dict(parameters))
     if client is None:
-        return SqlChatMemoryRepository(url, ttl=ttl, timeout=timeout)
+        return SqlChatMemoryRepository(url, table=table, schema=schema, ttl=ttl, timeout=timeout)
     if not isinstance(client, Engine):
         msg = f"client must be a SQLAlchemy Engine, not {type(client).__name__}"
         raise ConfigurationError(msg, hint="create_engine makes one; a create_async_engine is not used")
@@ -89,4 +101,4 @@ def open_sql(  # noqa: PLR0913 - the fields of SqlConfig
     if client.dialect.name != url.get_backend_name():
         msg = f"sql+{engine}:// does not fit a client for {client.dialect.name}"
         raise ConfigurationError(msg, hint=f"write sql+{client.dialect.name}://")
-    return SqlChatMemoryRepository(client, ttl=ttl, timeout=timeout)
+    return SqlChatMemoryRepository(client, table=table, schema=schema, ttl=ttl, timeout=timeout)

@@ -1,13 +1,14 @@
 """What differs between database systems: the one seam. Everything else is plain SQLAlchemy Core.
 
-A new system is a subclass of `Dialect` in a module of its own and a row in `dialect_of`.
+A new system is a subclass of `Dialect` in a module of its own and a row in `SYSTEMS`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar, Final
+from importlib import import_module
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from sqlalchemy import exc
 
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from contextlib import AbstractContextManager
 
-    from sqlalchemy import URL, ColumnElement, Connection, Engine, Executable
+    from sqlalchemy import URL, ColumnElement, Connection, Engine
+
+    from entrepot_sql.schema import Schema
+    from entrepot_sql.writes import Writes
 
 
 class Dialect(ABC):
@@ -25,6 +29,12 @@ class Dialect(ABC):
 
     name: ClassVar[str]
     """SQLAlchemy's name of the system."""
+    driver: ClassVar[str]
+    """The driver that is used where the URL names none."""
+    id_bytes: ClassVar[int | None] = None
+    """Bytes of the longest id, where the system's indexes take less than the contract allows."""
+    streams: ClassVar[bool] = True
+    """Whether a result can be left before its end without reading the rest."""
 
     # --- connecting -------------------------------------------------------------------------------------
 
@@ -48,66 +58,81 @@ class Dialect(ABC):
     def label(self, url: URL) -> str:
         """Return the name of the database for spans and errors; no secret, no folder."""
 
-    @abstractmethod
-    def settle(self, connection: Connection, *, foreign: bool, timeout: float) -> None:
-        """Refuse what other software made, then make the settings that the database itself keeps.
+    def settle(  # noqa: B027 - most have nothing to look at
+        self, connection: Connection, schema: Schema, timeout: float
+    ) -> None:
+        """Look at a database of this repository's own engine before its tables are used.
 
-        `foreign` says whether there are tables, and none of this library; `timeout` is in seconds.
+        Args:
+            connection: A connection to it.
+            schema: The tables, which may not be there yet.
+            timeout: Seconds.
+
+        Raises:
+            EntrepotError: It could not keep the contract.
         """
 
     # --- transactions -----------------------------------------------------------------------------------
 
     @abstractmethod
-    def arm(self, connection: Connection, timeout: float) -> None:
-        """Bound how long the connection's next statements wait for others, in seconds."""
+    def bounded(self, connection: Connection, timeout: float) -> AbstractContextManager[None]:
+        """Bound what the connection does within, waiting for others included, in seconds."""
 
     @abstractmethod
     def turn(self, timeout: float, *, writing: bool) -> AbstractContextManager[None]:
         """Wait for a thread's turn to use the database, where threads of one repository shall queue up."""
 
-    @abstractmethod
-    def begin(self, connection: Connection) -> None:
-        """Begin a transaction that writes; what it reads no other writer changes before its end."""
+    def begin(self, connection: Connection) -> None:  # noqa: B027 - most begin by themselves
+        """Begin a transaction that writes, where its first statement does not."""
 
     # --- statements -------------------------------------------------------------------------------------
 
-    claim: ClassVar[Executable]
-    """Makes the conversation or counts its next place up; returns its number and the next place, and
-    nothing if it has expired. The row stays locked until the transaction ends."""
-    store: ClassVar[Executable]
-    """Inserts messages, leaving out those whose id the conversation has."""
+    @abstractmethod
+    def writes(self, schema: Schema) -> Writes:
+        """Return how conversations are claimed and messages stored."""
 
     @abstractmethod
     def contains(self, column: ColumnElement[bytes], needle: ColumnElement[bytes]) -> ColumnElement[bool]:
-        """Return whether bytes stand in a column, byte for byte."""
+        """Return whether bytes stand in a column, byte for byte; true where the system cannot tell."""
 
     # --- errors -----------------------------------------------------------------------------------------
 
     @abstractmethod
-    def fault(self, error: BaseException, where: str) -> EntrepotError:
-        """Return the error for an exception of the driver, without its message, which may quote values."""
+    def fault(self, error: BaseException, where: str, *, ending: bool) -> EntrepotError:
+        """Return the error for an exception of the driver, without its message, which may quote values.
+
+        `ending` says that the transaction's end was under way: if the connection broke, nobody knows what
+        became of it.
+        """
 
 
-_SYSTEMS: Final = ("sqlite",)
+SYSTEMS: Final = {
+    "sqlite": "entrepot_sql.sqlite:SqliteDialect",
+    "postgresql": "entrepot_sql.postgresql:PostgresqlDialect",
+    "mysql": "entrepot_sql.mysql:MysqlDialect",
+    "mariadb": "entrepot_sql.mysql:MariadbDialect",
+    "oracle": "entrepot_sql.oracle:OracleDialect",
+    "mssql": "entrepot_sql.mssql:MssqlDialect",
+}
+"""Where the seam of each system stands, by SQLAlchemy's name."""
 
 
 def dialect_of(name: str) -> Dialect:
-    """Return the seam for a database system.
+    """Return the seam for a database system; a driver loads when it is used.
 
     Raises:
-        ConfigurationError: There is none yet.
+        ConfigurationError: There is none.
     """
-    if name == "sqlite":
-        from entrepot_sql.sqlite import SqliteDialect  # noqa: PLC0415 - a driver loads when it is used
-
-        return SqliteDialect()
-    raise ConfigurationError(
-        f"entrepot-sql does not know the database system {name!r}", hint=f"it knows {', '.join(_SYSTEMS)}"
-    )
+    if name not in SYSTEMS:
+        raise ConfigurationError(
+            f"entrepot-sql does not know the database system {name!r}", hint=f"it knows {', '.join(SYSTEMS)}"
+        )
+    module, _, kind = SYSTEMS[name].partition(":")
+    return cast("Dialect", getattr(import_module(module), kind)())
 
 
 @contextmanager
-def translated(dialect: Dialect, where: str) -> Generator[None]:
+def translated(dialect: Dialect, where: str, *, ending: bool = False) -> Generator[None]:
     """Turn what SQLAlchemy and the driver raise into the errors of entrepot (E1).
 
     The cause is the driver's own exception: SQLAlchemy's would show the statement's values.
@@ -118,7 +143,7 @@ def translated(dialect: Dialect, where: str) -> Generator[None]:
         raise
     except exc.DBAPIError as error:
         cause = error.orig or error
-        raise dialect.fault(cause, where) from cause
+        raise dialect.fault(cause, where, ending=ending) from cause
     except exc.TimeoutError as error:
         raise OperationTimeoutError(
             f"no connection to {where} became free in time", outcome="not_done"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 import time
-from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-from sqlalchemy import URL, Engine, LargeBinary, inspect, literal, make_url, select
+from sqlalchemy import URL, Engine, inspect, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from entrepot.capabilities import Capabilities
@@ -18,6 +17,8 @@ from entrepot.errors import (
     ConfigurationError,
     CorruptDataError,
     DriverNotFoundError,
+    EntrepotError,
+    MessageError,
     OperationTimeoutError,
 )
 from entrepot.exchange import DEFAULT_TIMEOUT, remaining
@@ -25,29 +26,33 @@ from entrepot.memory.cursors import name_behind, page_of
 from entrepot.memory.questions import Question, answers
 from entrepot.memory.repository import ChatMemoryRepository, Entry
 from entrepot.messages import decode_message
-from entrepot_sql import schema
 from entrepot_sql.dialects import dialect_of, translated
+from entrepot_sql.finding import candidates, microseconds
+from entrepot_sql.schema import LAYOUT_NAME, LAYOUT_VERSION, ROLES, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Result
 
     from entrepot.messages import Role
     from entrepot.records import Page
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 _ANYWHERE: Final = "-1"
 """Where the first look for what has expired begins: a program that runs briefly shall not always see the same."""
 _SWEEP_CONVERSATIONS: Final = 1000
 """Conversations that one look passes over."""
 _SWEEP_MESSAGES: Final = 500
 """Messages that one transaction removes."""
-_FETCHED: Final = 100
-"""Messages that a question reads at a time."""
+_LOWEST: Final = b"\0"
+"""Stands before every id: none holds a NUL. Nothing empty is compared with, as Oracle takes it for NULL."""
+_PAUSE: Final = 0.05
+"""Seconds before tables are looked for again that another process may be making."""
 _LONGEST: Final = 2.0**62
 """Microseconds that a conversation lives at most: what is left of 64 bits beside the time of day."""
+
+_NAME: Final = re.compile("[a-z][a-z0-9_-]{0,43}")
+"""Names of tables and schemas: no system folds, shortens or refuses them once they are quoted."""
 
 _log = logging.getLogger(__name__)
 
@@ -62,6 +67,8 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
     Args:
         database: A SQLAlchemy URL such as ``sqlite:///chat.db``, or an Engine, which stays open when
             this is closed (E5) and whose settings decide how durable a commit is.
+        table: What the names of the tables begin with: several memories can lie in one database.
+        schema: The database's schema to put them in; None for the one that the login has.
         ttl: Seconds after the last write at which a conversation is unknown (M8), or None.
         timeout: Seconds for each exchange with the database, waiting for other writers included (E4).
         clock: Seconds since 1970; replaced in tests.
@@ -70,10 +77,12 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
     capabilities = Capabilities(ttl=True, memory_search=True)
     sweeps = True
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the options of the backend
         self,
         database: str | URL | Engine,
         *,
+        table: str = "entrepot",
+        schema: str | None = None,
         ttl: float | None = None,
         timeout: float = DEFAULT_TIMEOUT,
         clock: Callable[[], float] = time.time,
@@ -88,6 +97,8 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
         else:
             url = _url(database)
             self._dialect = dialect_of(url.get_backend_name())
+            if "+" not in url.drivername:
+                url = url.set(drivername=f"{url.drivername}+{self._dialect.driver}")
             try:
                 self._engine = self._dialect.make_engine(url, timeout)
             except ModuleNotFoundError as error:
@@ -98,9 +109,14 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
                 raise ConfigurationError(
                     msg, hint=f"sql+{url.get_backend_name()}:// takes the usual one"
                 ) from None
+        _check_name("table", table)
+        if schema is not None:
+            _check_name("schema", schema)
+        self._schema = schema_of(table, schema)
+        self._writes = self._dialect.writes(self._schema)
         self.backend = self._dialect.name
         self.namespace = self._dialect.label(self._engine.url)
-        self._where = f"the {self._dialect.name} database {self.namespace!r}"
+        self._where = f"the {self._dialect.name} database {self.namespace!r}{_at(self._engine.url)}"
         self._swept_until = _ANYWHERE
 
     @property
@@ -113,28 +129,35 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
     def _open(self) -> None:
         """Connect, and make the tables if they are not there; several processes may do so at once."""
         with self._session() as connection:
-            # One look at the tables: between two, another process may make them.
-            names = inspect(connection).get_table_names()
-            ours = schema.layout.name in names
             if self._owned:
-                foreign = bool(names) and not ours
-                self._dialect.settle(connection, foreign=foreign, timeout=remaining(self.timeout))
-            version = self._layout(connection) if ours else None
-        if version is None:
-            with self._writing() as connection:
-                version = self._layout(connection)  # another process may have been faster
-                if version is None:
-                    schema.tables.create_all(connection, checkfirst=False)
-                    connection.execute(schema.write_layout)
-                    version = schema.LAYOUT_VERSION
-        if version != schema.LAYOUT_VERSION:
-            msg = f"{self._where} has layout {version}; this version reads layout {schema.LAYOUT_VERSION}"
+                self._dialect.settle(connection, self._schema, remaining(self.timeout))
+            version = self._layout(connection)
+        until = time.monotonic() + remaining(self.timeout)
+        while version is None:
+            try:
+                version = self._make()
+            except EntrepotError as error:
+                # Several processes may make the tables at once, and not every system does so in a transaction.
+                if not error.retryable or time.monotonic() > until:
+                    raise
+                time.sleep(_PAUSE)
+        if version != LAYOUT_VERSION:
+            msg = f"{self._where} has layout {version}; this version reads layout {LAYOUT_VERSION}"
             raise CorruptDataError(msg, hint="use the version of entrepot-sql that wrote it, or a newer one")
 
     def _layout(self, connection: Connection) -> int | None:
-        if not inspect(connection).has_table(schema.layout.name):
+        if not inspect(connection).has_table(self._schema.layout.name, schema=self._schema.schema):
             return None
-        return connection.execute(schema.read_layout).scalar()
+        return connection.execute(self._schema.read_layout, {"layout": LAYOUT_NAME}).scalar()
+
+    def _make(self) -> int:
+        with self._writing() as connection:
+            version = self._layout(connection)  # another process may have been faster
+            if version is None:
+                self._schema.tables.create_all(connection)
+                connection.execute(self._schema.write_layout)
+                version = LAYOUT_VERSION
+        return version
 
     def _close(self) -> None:
         if not self._owned:
@@ -157,9 +180,9 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
             translated(self._dialect, self._where),
             self._connected() as connection,
         ):
-            self._dialect.arm(connection, remaining(self.timeout))
             try:
-                yield connection
+                with self._dialect.bounded(connection, remaining(self.timeout)):
+                    yield connection
             finally:
                 if self._closed and self._owned:
                     connection.invalidate()  # closed meanwhile: the pool is gone, so this one is closed here
@@ -170,7 +193,8 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
         with self._session(writing=True) as connection:
             self._dialect.begin(connection)
             yield connection
-            connection.commit()
+            with translated(self._dialect, self._where, ending=True):
+                connection.commit()
 
     def _now(self) -> int:
         return int(self._clock() * 1_000_000)
@@ -178,52 +202,67 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
     # --- writing ----------------------------------------------------------------------------------------
 
     def _append(self, conversation_id: str, entries: Sequence[Entry]) -> None:
+        self._check_ids(conversation_id, *(entry.id for entry in entries))
         with self._writing() as connection:
             number, place = self._claim(connection, conversation_id, len(entries))
-            connection.execute(self._dialect.store, _rows(number, place, entries))
+            self._writes.store(connection, _rows(number, place, entries))
 
     def _replace(self, conversation_id: str, entries: Sequence[Entry]) -> None:
+        self._check_ids(conversation_id, *(entry.id for entry in entries))
         with self._writing() as connection:
             number, place = self._claim(connection, conversation_id, len(entries))
-            connection.execute(schema.delete_before, {"in_number": number, "before": place})
-            connection.execute(self._dialect.store, _rows(number, place, entries))
+            connection.execute(self._schema.delete_before, {"in_number": number, "before": place})
+            self._writes.store(connection, _rows(number, place, entries))
 
     def _truncate(self, conversation_id: str, after: str) -> bool:
         now = self._now()
         with self._writing() as connection:
-            found = connection.execute(
-                schema.find_place,
-                {"name": conversation_id.encode(), "now": now, "message_id": after.encode()},
-            ).first()
-            if found is None:
+            asked = {"name": conversation_id.encode(), "now": now}
+            number = connection.execute(self._schema.lock, asked).scalar()
+            if number is None:
                 return False
-            number, place = found
-            connection.execute(schema.delete_after, {"in_number": number, "after": place})
-            connection.execute(schema.touch, {"in_number": number, "now": now, "ttl": self._ttl})
+            found = {"in_number": number, "message_id": after.encode()}
+            place = connection.execute(self._schema.find_place, found).scalar()
+            if place is None:
+                return False
+            connection.execute(self._schema.delete_after, {"in_number": number, "after": place})
+            connection.execute(self._schema.touch, {"in_number": number, "now": now, "ttl": self._ttl})
         return True
 
     def _delete(self, conversation_id: str) -> None:
         with self._writing() as connection:
-            self._remove(connection, conversation_id.encode())
+            asked = {"name": conversation_id.encode()}
+            self._remove(connection, connection.execute(self._schema.lock_any, asked).scalar())
 
     @property
     def _ttl(self) -> int | None:
         return None if self.ttl is None else max(1, int(min(self.ttl * 1_000_000, _LONGEST)))
 
+    def _check_ids(self, *names: str) -> None:
+        longest = self._dialect.id_bytes
+        if longest is None:
+            return
+        for name in names:
+            if len(name.encode()) > longest:
+                msg = f"the id {name[:32]!r}... takes {len(name.encode())} bytes in UTF-8"
+                raise MessageError(msg, hint=f"an index of {self._dialect.name} takes at most {longest}")
+
     def _claim(self, connection: Connection, conversation_id: str, count: int) -> tuple[int, int]:
         """Return the conversation's number and the first of `count` places in it, making it if need be."""
-        name = conversation_id.encode()
-        wanted = {"name": name, "count": count, "now": self._now(), "ttl": self._ttl}
-        claimed = connection.execute(self._dialect.claim, wanted).first()
-        if claimed is None:  # it has expired: what follows is a new conversation of that name
-            self._remove(connection, name)
-            claimed = connection.execute(self._dialect.claim, wanted).one()
+        name, now = conversation_id.encode(), self._now()
+        wanted = {"name": name, "count": count, "now": now, "ttl": self._ttl}
+        while (claimed := self._writes.claim(connection, wanted)) is None:
+            # It has expired: what follows is a new conversation of that name.
+            asked = {"name": name, "now": now}
+            self._remove(connection, connection.execute(self._schema.lock_expired, asked).scalar())
         number, next_place = claimed
         return number, next_place - count
 
-    def _remove(self, connection: Connection, name: bytes) -> None:
-        connection.execute(schema.delete_messages, {"name": name})
-        connection.execute(schema.delete_conversation, {"name": name})
+    def _remove(self, connection: Connection, number: int | None) -> None:
+        """Remove a conversation whose row is locked; nothing if there is none."""
+        if number is not None:
+            connection.execute(self._schema.delete_all, {"in_number": number})
+            connection.execute(self._schema.delete_conversation, {"in_number": number})
 
     # --- reading ----------------------------------------------------------------------------------------
 
@@ -231,48 +270,32 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
         asked = {"name": conversation_id.encode(), "now": self._now()}
         with self._session() as connection:
             if last is None:
-                return list(connection.execute(schema.read_all, asked).scalars().all())
-            newest = connection.execute(schema.read_last, {**asked, "last": last}).scalars().all()
-        return list(reversed(newest))
+                return _texts(connection.execute(self._schema.read_all, asked))
+            newest = _texts(connection.execute(self._schema.read_last, {**asked, "last": last}))
+        return newest[::-1]
 
     def _latest(self, conversation_id: str, role: Role) -> bytes | None:
-        asked = {"name": conversation_id.encode(), "now": self._now(), "role": schema.ROLES[role]}
+        asked = {"name": conversation_id.encode(), "now": self._now(), "role": ROLES[role]}
         with self._session() as connection:
-            return connection.execute(schema.read_latest, asked).scalar()
+            texts = _texts(connection.execute(self._schema.read_latest, asked))
+        return texts[0] if texts else None
 
     def _ids(self, limit: int, cursor: str | None) -> Page[str]:
-        asked = {"after": name_behind(cursor) or b"", "now": self._now(), "most": limit + 1}
+        asked = {"after": name_behind(cursor) or _LOWEST, "now": self._now(), "most": limit + 1}
         with self._session() as connection:
-            names = list(connection.execute(schema.list_names, asked).scalars())
+            names = _texts(connection.execute(self._schema.list_names, asked))
         return page_of(names, limit)
 
     def _find(self, question: Question) -> list[tuple[str, bytes]]:
         """Read candidates newest first, and ask each whether it answers: SQL only leaves most others out."""
-        message, conversation = schema.message, schema.conversation
-        wanted = [conversation.c.number == message.c.conversation, schema.living]
-        if question.role is not None:
-            wanted.append(message.c.role == schema.ROLES[question.role])
-        if question.since is not None:
-            wanted.append(message.c.created >= _microseconds(question.since))
-        if question.until is not None:
-            wanted.append(message.c.created < _microseconds(question.until))
-        wanted += [
-            self._dialect.contains(message.c.body, literal(needle, LargeBinary))
-            for needle in _needles(question)
-        ]
-        statement = (
-            select(conversation.c.name, message.c.body)
-            .where(*wanted)
-            .order_by(message.c.created.desc(), conversation.c.name, message.c.place.desc())
-        )
         found: list[tuple[str, bytes]] = []
-        with self._session() as connection:
-            rows = connection.execute(
-                statement, {"now": self._now()}, execution_options={"yield_per": _FETCHED}
-            )
-            for name, body in rows:
-                if answers(question, decode_message(body)):
-                    found.append((name.decode(), body))
+        with (
+            self._session() as connection,
+            closing(candidates(connection, self._dialect, self._schema, question, self._now())) as newest,
+        ):
+            for name, text in newest:
+                if answers(question, decode_message(text)):
+                    found.append((name.decode(), text))
                     if len(found) == question.limit:
                         break
         return found
@@ -284,28 +307,27 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
         with self._session() as connection:
             start = int(after or 0)
             if start < 0:
-                highest = connection.execute(schema.highest_number).scalar() or 0
+                highest = connection.execute(self._schema.highest_number).scalar() or 0
                 start = random.randrange(highest + 1)  # noqa: S311 - no secret
             asked = {"after": start, "now": self._now(), "most": _SWEEP_CONVERSATIONS}
-            rows = connection.execute(schema.window, asked).all()
-        removed = sum(self._remove_if_expired(name) for _, name, alive in rows if not alive)
+            rows = connection.execute(self._schema.window, asked).all()
+        removed = sum(self._remove_if_expired(bytes(name)) for _, name, alive in rows if not alive)
         return removed, str(rows[-1][0]) if len(rows) == _SWEEP_CONVERSATIONS else None
 
     def _remove_if_expired(self, name: bytes) -> bool:
         while True:
             with self._writing() as connection:
                 # Someone may have written to it since it was found.
-                number = connection.execute(
-                    schema.expired_number, {"name": name, "now": self._now()}
-                ).scalar()
+                asked = {"name": name, "now": self._now()}
+                number = connection.execute(self._schema.lock_expired, asked).scalar()
                 if number is None:
                     return False
                 piece = {"in_number": number, "most": _SWEEP_MESSAGES}
-                end = connection.execute(schema.piece_end, piece).scalar()
+                end = connection.execute(self._schema.piece_end, piece).scalar()
                 if end is None:
-                    self._remove(connection, name)
+                    self._remove(connection, number)
                     return True
-                connection.execute(schema.delete_before, {"in_number": number, "before": end})
+                connection.execute(self._schema.delete_before, {"in_number": number, "before": end})
 
 
 def _url(database: str | URL) -> URL:
@@ -317,35 +339,32 @@ def _url(database: str | URL) -> URL:
         raise ConfigurationError(msg) from None
 
 
+def _at(url: URL) -> str:
+    """Return where a server is, for errors; nothing for a file."""
+    return "" if url.host is None else f" at {url.host}" + ("" if url.port is None else f":{url.port}")
+
+
+def _check_name(what: str, name: str) -> None:
+    """Refuse a name that a system could shorten, fold or take for something else."""
+    if not _NAME.fullmatch(name):
+        msg = f"{what} must be at most 44 lower-case letters, digits, _ and -, a letter first, not {name!r}"
+        raise ConfigurationError(msg)
+
+
+def _texts(result: Result[bytes]) -> list[bytes]:
+    """Return the one column of a result; some drivers give bytes in a type of their own."""
+    return [text if type(text) is bytes else bytes(text) for text in result.scalars()]
+
+
 def _rows(number: int, place: int, entries: Sequence[Entry]) -> list[dict[str, Any]]:
     return [
         {
             "conversation": number,
             "place": place + offset,
             "id": entry.id.encode(),
-            "role": schema.ROLES[entry.role],
-            "created": _microseconds(entry.message.created),
+            "role": ROLES[entry.role],
+            "created": microseconds(entry.message.created),
             "body": entry.json,
         }
         for offset, entry in enumerate(entries)
     ]
-
-
-def _microseconds(instant: datetime) -> int:
-    return (instant - _EPOCH) // _MICROSECOND
-
-
-# --- questions --------------------------------------------------------------------------------------------
-
-
-def _needles(question: Question) -> list[bytes]:
-    """Return what stands in the JSON text of every message that answers.
-
-    JSON is written one character after another, so a part of a text is a part of its JSON.
-    """
-    texts = [_written(question.text)] if question.text else []
-    return texts + [b'"' + _written(key) + b'":' for key in question.metadata]
-
-
-def _written(text: str) -> bytes:
-    return msgspec.json.encode(text)[1:-1]

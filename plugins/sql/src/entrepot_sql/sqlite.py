@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from sqlalchemy import create_engine, event, func
+from sqlalchemy import create_engine, event, func, inspect
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool, SingletonThreadPool, StaticPool
@@ -22,14 +22,17 @@ from entrepot.errors import (
     UnreachableError,
 )
 from entrepot_sql.dialects import Dialect
-from entrepot_sql.schema import conversation, count, living, message, new_name, now, ttl
 from entrepot_sql.turns import Turns
+from entrepot_sql.writes import UpsertingWrites, Writes
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from contextlib import AbstractContextManager
 
-    from sqlalchemy import URL, ColumnElement, Connection, Engine, Executable
+    from sqlalchemy import URL, ColumnElement, Connection, Engine
     from sqlalchemy.engine.interfaces import Dialect as Driver
+
+    from entrepot_sql.schema import Schema
 
 _MEMORY: Final = (None, "", ":memory:")
 _KEPT_OPEN: Final = 5
@@ -49,24 +52,7 @@ class SqliteDialect(Dialect):
     """
 
     name: ClassVar[str] = "sqlite"
-
-    claim: ClassVar[Executable] = (
-        insert(conversation)
-        .values(name=new_name, next_place=count, written=now, ttl=ttl)
-        .on_conflict_do_update(
-            index_elements=["name"],
-            set_={
-                "next_place": conversation.c.next_place + count,
-                "written": now,
-                "ttl": func.coalesce(ttl, conversation.c.ttl),
-            },
-            where=living,
-        )
-        .returning(conversation.c.number, conversation.c.next_place)
-    )
-    store: ClassVar[Executable] = insert(message).on_conflict_do_nothing(
-        index_elements=["conversation", "id"]
-    )
+    driver: ClassVar[str] = "pysqlite"
 
     def __init__(self) -> None:
         self._turns = Turns()
@@ -113,9 +99,11 @@ class SqliteDialect(Dialect):
         """Return the file's name without its folder."""
         return "memory" if url.database in _MEMORY else PurePath(str(url.database)).name
 
-    def settle(self, connection: Connection, *, foreign: bool, timeout: float) -> None:
+    def settle(self, connection: Connection, schema: Schema, timeout: float) -> None:
         """Refuse a file that holds tables and none of ours; switch to the write-ahead log."""
-        if foreign:
+        # One look at the tables: between two, another process may make them.
+        names = inspect(connection).get_table_names()
+        if names and schema.layout.name not in names:
             msg = f"{self.label(connection.engine.url)!r} is a SQLite file of other software"
             raise CorruptDataError(
                 msg, hint="choose another path; to share a database on purpose, give an Engine as client"
@@ -128,13 +116,15 @@ class SqliteDialect(Dialect):
 
     # --- transactions -----------------------------------------------------------------------------------
 
-    def arm(self, connection: Connection, timeout: float) -> None:
+    @contextmanager
+    def bounded(self, connection: Connection, timeout: float) -> Generator[None]:
         """Set SQLite's busy timeout, if the connection has not about that one already."""
         wanted = max(1, int(timeout * 1000))
         known = connection.info.get(_BUSY, 0)
         if not 0.9 * known <= wanted <= 1.1 * known:
             connection.exec_driver_sql(f"PRAGMA busy_timeout = {wanted}")
             connection.info[_BUSY] = wanted
+        yield
 
     def turn(self, timeout: float, *, writing: bool) -> AbstractContextManager[None]:
         """Let writers go one after another, and readers too where there is one connection."""
@@ -146,13 +136,17 @@ class SqliteDialect(Dialect):
 
     # --- statements -------------------------------------------------------------------------------------
 
+    def writes(self, schema: Schema) -> Writes:
+        """Upsert."""
+        return UpsertingWrites(schema, insert)
+
     def contains(self, column: ColumnElement[bytes], needle: ColumnElement[bytes]) -> ColumnElement[bool]:
         """Compare bytes, so that case counts and nothing is a wildcard."""
         return func.instr(column, needle) > 0
 
     # --- errors -----------------------------------------------------------------------------------------
 
-    def fault(self, error: BaseException, where: str) -> EntrepotError:
+    def fault(self, error: BaseException, where: str, *, ending: bool) -> EntrepotError:  # noqa: ARG002
         """Tell by SQLite's result code what happened. A statement or commit that fails is rolled back."""
         code = _code(error)
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
