@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _TESTS: Final = Path(__file__).parent / "tests"
 _FAULTS: Final = "faults"
 _FAULTY: Final[dict[str, Kind]] = {"test_store_faults": "store", "test_memory_faults": "memory"}
+_DURABLE: Final = "test_killed"
 _FIXTURES: Final[dict[str, Kind]] = {"stores": "store", "memories": "memory"}
 
 
@@ -34,6 +35,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return True if all(spec.kind != collection_path.name for spec in specs) else None
     if collection_path.parent == _TESTS / _FAULTS and collection_path.stem in _FAULTY:
         return None if _specs(config, _FAULTY[collection_path.stem], faults=True) else True
+    if collection_path.stem == _DURABLE:
+        return None if any(_lasting(spec) for spec in _specs(config, "memory", faults=False)) else True
     return None
 
 
@@ -52,12 +55,19 @@ def _specs(config: pytest.Config, kind: Kind, *, faults: bool) -> list[TargetSpe
     return [spec for spec in chosen(config) if spec.kind == kind and (spec.server is not None or not faults)]
 
 
+def _lasting(spec: TargetSpec) -> bool:
+    """Return whether what one process has written is there for others, and outlives it."""
+    return spec.durable and spec.shared
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test on each target of its kind."""
     faults = metafunc.definition.path.parent == _TESTS / _FAULTS
     for fixture, kind in _FIXTURES.items():
         if fixture in metafunc.fixturenames:
             specs = _specs(metafunc.config, kind, faults=faults)
+            if metafunc.definition.path.stem == _DURABLE:
+                specs = [spec for spec in specs if _lasting(spec)]
             metafunc.parametrize(fixture, specs, indirect=True, ids=[spec.name for spec in specs])
 
 

@@ -62,17 +62,40 @@ def remaining(default: float) -> float:
     return default if at is None else max(at - time.monotonic(), LEAST_TIMEOUT)
 
 
-def pause_before_retry(error: EntrepotError, attempt: int, *, idempotent: bool) -> float | None:
-    """Return the seconds to wait before the next try after `attempt` tries, or None to give up."""
-    if not error.retryable or attempt >= MAX_ATTEMPTS:
-        return None
-    if not idempotent and error.outcome == "unknown":
-        return None
-    pause = FIRST_PAUSE * 2.0 ** (attempt - 1) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
-    at = _deadline.get()
-    if at is not None and time.monotonic() + pause >= at:
-        return None
-    return pause
+class Tries:
+    """The tries of one exchange.
+
+    Args:
+        idempotent: Whether a second try does no harm where the first may have been carried out.
+    """
+
+    def __init__(self, *, idempotent: bool) -> None:
+        self._idempotent = idempotent
+        self._failed = 0
+        self._may_be_done = False
+
+    def pause_after(self, error: EntrepotError) -> float | None:
+        """Return the seconds to wait before the next try, or None to give up with this error.
+
+        If any try may have been carried out, the error of the last one says so too.
+        """
+        self._failed += 1
+        self._may_be_done = self._may_be_done or error.outcome == "unknown"
+        pause = self._pause(error)
+        if pause is None and self._may_be_done:
+            error.outcome = "unknown"
+        return pause
+
+    def _pause(self, error: EntrepotError) -> float | None:
+        if not error.retryable or self._failed >= MAX_ATTEMPTS:
+            return None
+        if not self._idempotent and error.outcome == "unknown":
+            return None
+        pause = FIRST_PAUSE * 2.0 ** (self._failed - 1) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+        at = _deadline.get()
+        if at is not None and time.monotonic() + pause >= at:
+            return None
+        return pause
 
 
 def foreign(error: Exception, outcome: Outcome) -> BackendError:

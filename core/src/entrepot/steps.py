@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
 from entrepot.errors import EntrepotError
-from entrepot.exchange import DEFAULT_TIMEOUT, end, foreign, pause_before_retry, start
+from entrepot.exchange import DEFAULT_TIMEOUT, Tries, end, foreign, start
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
@@ -150,13 +150,12 @@ def _answer(wanted: Call, timeout: float) -> object:
         return wanted.sync(*wanted.args, **wanted.kwargs)
     token = start(timeout)
     try:
-        attempt = 0
+        tries = Tries(idempotent=exchange.idempotent)
         while True:
-            attempt += 1
             try:
                 return wanted.sync(*wanted.args, **wanted.kwargs)
             except EntrepotError as error:
-                pause = pause_before_retry(error, attempt, idempotent=exchange.idempotent)
+                pause = tries.pause_after(error)
                 if pause is None:
                     raise
             except Exception as error:
@@ -172,13 +171,12 @@ async def _aanswer(wanted: Call, timeout: float) -> object:  # noqa: ASYNC109 - 
         return await wanted.coroutine(*wanted.args, **wanted.kwargs)
     token = start(timeout)
     try:
-        attempt = 0
+        tries = Tries(idempotent=exchange.idempotent)
         while True:
-            attempt += 1
             try:
                 return await wanted.coroutine(*wanted.args, **wanted.kwargs)
             except EntrepotError as error:
-                pause = pause_before_retry(error, attempt, idempotent=exchange.idempotent)
+                pause = tries.pause_after(error)
                 if pause is None:
                     raise
             except Exception as error:

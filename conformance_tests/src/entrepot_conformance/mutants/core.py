@@ -526,12 +526,23 @@ def no_retries() -> AbstractContextManager[object]:
 @breaks_core("E4", SimpleVectorStore)
 def endless_retries() -> AbstractContextManager[object]:
     """Tries again what cannot succeed."""
-    pause = exchange.pause_before_retry
 
-    def always(error: Any, attempt: int, *, idempotent: bool) -> float | None:  # noqa: ARG001
-        return 0.001 if attempt < exchange.MAX_ATTEMPTS else pause(error, attempt, idempotent=True)
+    def always(self: exchange.Tries, _: object) -> float | None:
+        return 0.001 if self._failed < exchange.MAX_ATTEMPTS else None
 
-    return patch.object(steps, "pause_before_retry", always)
+    return patch.object(exchange.Tries, "_pause", always)
+
+
+@breaks_core("E4", SimpleVectorStore)
+def last_try_alone() -> AbstractContextManager[object]:
+    """Says "not done" because the last try was not, whatever an earlier one may have done."""
+    return patch.object(exchange.Tries, "pause_after", counted_pause)
+
+
+def counted_pause(self: exchange.Tries, error: Any) -> float | None:
+    """Count the try and return its pause, and forget the rest."""
+    self._failed += 1
+    return self._pause(error)
 
 
 @breaks_core("E4", SimpleVectorStore)

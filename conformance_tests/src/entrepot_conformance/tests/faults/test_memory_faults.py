@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 import traceback
 from typing import TYPE_CHECKING
@@ -187,6 +188,41 @@ def test_a_replace_that_is_broken_off_is_the_old_or_the_new(
         assert found in (["a", "b", "c"], ["x", "y"])
         if found == ["x", "y"]:
             assert told.outcome == "unknown"
+
+
+@pytest.mark.slow
+def test_connections_that_are_cut_at_random_halve_and_double_nothing(
+    memory: ChatMemoryRepository, proxy: Proxy
+) -> None:
+    # M3, M4, E4: what returned is there, what is told as not done is not, and whatever is repeated is there once
+    generator = random.Random(11)
+    state = ["a", "b", "c"]
+    cut = 0
+    for number in range(200):
+        twin, replaces = bool(number % 2), number % 5 == 4
+        batch = messages(*(f"{number} {part}" for part in range(generator.randint(1, 6))))
+        wanted = ([] if replaces else state) + [message.text for message in batch]
+        change = replace if replaces else append
+        harmed, outcome = proxy.harmed, "done"
+        with proxy.cutting(generator.choice(CUTS), times=generator.choice((1, 2, 1_000_000))):
+            try:
+                change(memory, batch, twin=twin)
+            except BackendError as error:
+                outcome = str(error.outcome)
+        found = texts(memory)
+        if outcome == "done":
+            assert found == wanted
+        elif outcome == "not_done":
+            assert found == state
+        else:
+            assert found in (state, wanted)
+        change(memory, batch, twin=not twin)
+        assert texts(memory) == wanted
+        state = wanted
+        cut += proxy.harmed > harmed
+        if cut == 50:
+            break
+    assert cut == 50
 
 
 @pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])

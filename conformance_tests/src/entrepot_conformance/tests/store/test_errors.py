@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from entrepot import VectorStore
+    from entrepot.errors import Outcome
     from entrepot_conformance.endpoints import Stores
 
 
@@ -150,13 +151,17 @@ class Flaky:
         self._hook = hook
         self._failures = failures
         self._options = options
+        self.first_outcome: Outcome | None = None
         self.tried = 0
 
     def __call__(self, *arguments: Any) -> Any:
         self.tried += 1
         if self.tried <= self._failures:
             message = "the server did not answer"
-            raise UnreachableError(message, **self._options)
+            options = dict(self._options)
+            if self.tried == 1 and self.first_outcome is not None:
+                options["outcome"] = self.first_outcome
+            raise UnreachableError(message, **options)
         return self._hook(*arguments)
 
     async def twin(self, *arguments: Any) -> Any:
@@ -193,6 +198,27 @@ def test_idempotent_calls_are_tried_again(
     with pytest.raises(UnreachableError):
         count()
     assert 2 <= hook.tried <= 10
+
+
+@pytest.mark.parametrize("colour", ["sync", "async"])
+def test_the_last_of_several_tries_speaks_for_all(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch, colour: str
+) -> None:
+    # E4: if an earlier try may have been carried out, "not done" would be wrong, whatever became of the last
+    store = ready(stores)
+    hook = flaky(store, monkeypatch, "delete", 10**6, retryable=True, outcome="not_done")
+    hook.first_outcome = "unknown"
+
+    def delete() -> None:
+        if colour == "sync":
+            store.delete(["a"])
+        else:
+            asyncio.run(store.adelete(["a"]))
+
+    with pytest.raises(UnreachableError) as caught:
+        delete()
+    assert hook.tried >= 2
+    assert caught.value.outcome == "unknown"
 
 
 def test_what_may_have_been_done_is_not_done_twice(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
