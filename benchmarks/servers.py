@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from entrepot import ChatMemoryRepository, VectorStore
     from entrepot.records import Query
 
-BACKENDS = os.environ.get("ENTREPOT_BENCH_SERVERS", "postgres,redis,milvus,elasticsearch").split(",")
+BACKENDS = os.environ.get(
+    "ENTREPOT_BENCH_SERVERS", "postgres,redis,milvus,elasticsearch,cassandra,neo4j,mongodb"
+).split(",")
 ROWS, DIMENSION, TOP_K = 10_000, 256, 10
 FILTERS = {"no filter": None, "filter of 1 %": "share == 1", "filter of 50 %": "share <= 50"}
 SHORT, LONG = 20, 20_000
