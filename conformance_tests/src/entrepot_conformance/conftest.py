@@ -40,14 +40,24 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Let long tests begin first, and tests that run alone come last: all workers wait for those."""
+    if config.getoption("entrepot_fast"):
+        left_out = [item for item in items if item.get_closest_marker("large") is not None and _is_slow(item)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
     items.sort(
         key=lambda item: (
             item.get_closest_marker("alone") is not None,
             item.get_closest_marker("slow") is None,
         )
     )
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    """Return whether an item's target calls itself slow."""
+    given: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    return any(given[fixture].slow for fixture in _FIXTURES if fixture in given)
 
 
 def _specs(config: pytest.Config, kind: Kind, *, faults: bool) -> list[TargetSpec]:

@@ -8,7 +8,7 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--target``, ``--via``, ``--require`` and ``--erase``."""
+    """Add ``--target``, ``--via``, ``--require``, ``--fast`` and ``--erase``."""
     group = parser.getgroup("entrepot-conformance")
     group.addoption(
         "--target",
@@ -44,6 +44,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         " several times",
     )
     group.addoption(
+        "--fast",
+        action="store_true",
+        dest="entrepot_fast",
+        help="leave out, on targets that call themselves slow, tests that write thousands of documents or start"
+        " many processes",
+    )
+    group.addoption(
         "--erase",
         action="store_true",
         dest="entrepot_erase",
@@ -54,6 +61,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Make the suite's markers known; take part in a run of the suite."""
     config.addinivalue_line("markers", "slow: takes more than some seconds")
+    config.addinivalue_line("markers", "large: takes slow engines minutes, so --fast leaves it out on them")
     config.addinivalue_line("markers", "alone: measures time, so no other test of the suite runs beside it")
     if any("entrepot_conformance" in argument for argument in config.args):
         from entrepot_conformance.session import Session  # noqa: PLC0415 - only where the suite runs

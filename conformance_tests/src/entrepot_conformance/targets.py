@@ -72,8 +72,8 @@ class TargetSpec:
             came out as; None where ``{folder}`` or ``{name}`` make it new anyway.
         shared: Whether several objects opened on one endpoint see the same data.
         durable: Whether the data outlives the objects that wrote it.
-        slow: Whether a filter takes it so long that a run asks it 2,000 random ones instead of 10,000, unless
-            ENTREPOT_FUZZ_COUNT says how many.
+        slow: Whether the engine is so slow that a run asks it 2,000 random filters instead of 10,000, unless
+            ENTREPOT_FUZZ_COUNT says how many, and that ``--fast`` leaves out tests with the marker `large`.
         versions: ``module:function``, called with the server's URL (empty without one), that returns the
             versions of driver and engine by name, such as ``{"Redis": "8.2.3", "redis-py": "8.1.0"}``.
         known_failures: Failures that the backend's authors know.

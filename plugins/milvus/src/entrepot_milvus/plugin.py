@@ -97,7 +97,6 @@ def entrepot_conformance_targets() -> list[TargetSpec]:
             witness="real server",
             server=SERVER,
             versions="entrepot_milvus.conformance:versions",
-            slow=True,
             summary="a Milvus server, 2.3.5, an older version",
         ),
     ]

@@ -83,7 +83,6 @@ def entrepot_conformance_targets() -> list[TargetSpec]:
             witness="embedded",
             durable=False,
             versions="entrepot_qdrant.conformance:local_versions",
-            slow=True,
             summary="Qdrant's client in its local mode, in memory",
         ),
         TargetSpec(
@@ -92,7 +91,6 @@ def entrepot_conformance_targets() -> list[TargetSpec]:
             opens="qdrant-local:///{folder}/store?collection={name}",
             witness="embedded",
             versions="entrepot_qdrant.conformance:local_versions",
-            slow=True,
             summary="Qdrant's client in its local mode, in a folder",
         ),
         TargetSpec(

@@ -126,6 +126,7 @@ def settled(memory: ChatMemoryRepository, done: list[str]) -> list[str]:
         time.sleep(0.05)
 
 
+@pytest.mark.large
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="writers are forked")
 def test_killed_writers_lose_nothing_that_returned(

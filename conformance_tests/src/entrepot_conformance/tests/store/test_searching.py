@@ -65,6 +65,7 @@ def test_hits_order_and_scores_are_those_of_plain_numpy(
             assert {hit.id for hit in indexed} <= matching.keys()
 
 
+@pytest.mark.large
 @pytest.mark.slow
 @pytest.mark.parametrize("given", [None, "hundredth == 7"], ids=["no filter", "a filter of 1 %"])
 def test_default_settings_find_what_an_exact_search_finds(stores: Stores, given: str | None) -> None:

@@ -206,6 +206,7 @@ def test_pages_of_a_scan_are_those_of_its_twin(stores: Stores) -> None:
     assert rest == [document for page in pages[1:] for document in page.items]
 
 
+@pytest.mark.large
 @pytest.mark.alone
 def test_no_twin_of_a_store_blocks_the_event_loop(stores: Stores) -> None:
     # E3: the largest gap of each operation on some thousand documents

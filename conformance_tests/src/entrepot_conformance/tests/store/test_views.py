@@ -214,6 +214,7 @@ def test_a_filter_beyond_the_limits_of_one_may_stand_under_a_view(shared: Vector
     assert view.count(F.n.in_(list(range(9_000)))) == 5
 
 
+@pytest.mark.large
 def test_a_thousand_random_requests_never_leave_their_tenant(  # noqa: PLR0915 - one action after the other
     stores: Stores, rng: np.random.Generator
 ) -> None:
