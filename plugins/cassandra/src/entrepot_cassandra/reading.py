@@ -33,7 +33,9 @@ PIECE: Final = 50
 """Documents that one statement reads by id."""
 AT_ONCE: Final = 100
 """Documents that are taken apart in the event loop."""
-MANY: Final = 5000
+_MERGED: Final = 500
+"""Rows that are merged in the event loop."""
+MANY: Final = 2000
 """Rows of a page where they are short."""
 _AFTER: Final = "after "
 """What the token of a page begins with; the place of its last document follows."""
@@ -181,14 +183,20 @@ def merged(  # noqa: PLR0913, PLR0917 - what is read, and from where
     ]
     while True:
         streams = yield from _longer(place, streams, size, after)
-        # Beyond the end of what was read of a stream there may be rows before those of others.
-        ends = [position(one.rows[-1]) for one in streams if not one.whole]
-        end = min(ends, default=None)
-        rows = {row[1]: row for one in streams for row in one.rows if end is None or position(row) <= end}
-        found = sorted(rows.values(), key=position)
+        few = sum(len(one.rows) for one in streams) <= _MERGED
+        found = yield from work(_in_order, streams, at_once=few)
         whole = all(one.whole for one in streams)
         if whole or len(found) >= size:
             return found[:size], len(found) > size or not whole
+
+
+def _in_order(streams: Sequence[_Stream]) -> list[Row]:
+    """Return the rows of all streams, each once, as far as nothing can come between them."""
+    # Beyond the end of what was read of a stream there may be rows before those of others.
+    ends = [position(one.rows[-1]) for one in streams if not one.whole]
+    end = min(ends, default=None)
+    rows = {row[1]: row for one in streams for row in one.rows if end is None or position(row) <= end}
+    return sorted(rows.values(), key=position)
 
 
 def _longer(

@@ -52,6 +52,8 @@ _BOOKMARKS: Final = (
     "Neo.TransientError.Transaction.BookmarkTimeout",
 )
 _NO_INDEX: Final = ("Neo.ClientError.Schema.IndexNotFound", "Neo.ClientError.Procedure.ProcedureCallFailed")
+_MADE_BY_ANOTHER: Final = "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"
+"""IF NOT EXISTS looks before it makes: of two that make an index at once, one is told this."""
 _MEMORY: Final = "Neo.TransientError.General."
 
 
@@ -151,7 +153,7 @@ def _answered(error: Neo4jError, where: str, lost: Outcome) -> EntrepotError:
             f"{where} cannot do this now ({code})", hint="ask less at a time, or give it more memory",
             retryable=True, outcome="not_done",
         )  # fmt: skip
-    if gave_way(error):
+    if code == _MADE_BY_ANOTHER or gave_way(error):
         return BackendError(f"{where} met another transaction ({code})", retryable=True, outcome="not_done")
     if isinstance(error, ClientError):
         if code in _NO_INDEX:
