@@ -69,7 +69,7 @@ WRONG: list[dict[str, Any]] = [
     {"tls": True, "ca_file": "no such file"},
     {"user": "me"},
     {"client": 5},
-    {"client": object(), "password": SECRET},
+    {"client": "no client", "password": SECRET},
 ]
 
 
