@@ -69,7 +69,9 @@ def pytest(session: nox.Session, *arguments: str, report: str, waiting: bool = F
     """Run pytest and leave a JUnit report under reports/; with more workers than cores if tests wait for servers."""
     REPORTS.mkdir(exist_ok=True)
     count = str(2 * (os.cpu_count() or 1)) if waiting else "auto"
-    workers = (f"--numprocesses={count}", "--dist=worksteal")
+    # The suite orders its tests, long ones first and those that run alone last: they are handed out one by one.
+    order = ("--dist=load", "--maxschedchunk=1") if waiting else ("--dist=worksteal",)
+    workers = (f"--numprocesses={count}", *order)
     session.run("pytest", *workers, f"--junitxml={REPORTS / report}.xml", *arguments, *session.posargs)
 
 
