@@ -12,6 +12,7 @@ from filelock import FileLock
 
 from entrepot_conformance.endpoints import Memories, Stores
 from entrepot_conformance.keeper import run_of
+from entrepot_conformance.recording import spec_of
 from entrepot_conformance.session import address, chosen
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Let long tests begin first, and tests that run alone come last: all workers wait for those."""
     if config.getoption("entrepot_fast"):
-        left_out = [item for item in items if item.get_closest_marker("large") is not None and _is_slow(item)]
+        large = [item for item in items if item.get_closest_marker("large") is not None]
+        left_out = [item for item in large if (spec := spec_of(item)) is not None and spec.slow]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
     items.sort(
@@ -52,12 +54,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.get_closest_marker("slow") is None,
         )
     )
-
-
-def _is_slow(item: pytest.Item) -> bool:
-    """Return whether an item's target calls itself slow."""
-    given: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
-    return any(given[fixture].slow for fixture in _FIXTURES if fixture in given)
 
 
 def _specs(config: pytest.Config, kind: Kind, *, faults: bool) -> list[TargetSpec]:

@@ -16,6 +16,7 @@ from entrepot_conformance.endpoints import Memories, Stores
 from entrepot_conformance.page import render_page
 from entrepot_conformance.report import TargetReport, encode_report, new_report, rule_order
 from entrepot_conformance.servers import imported
+from entrepot_conformance.targets import TargetSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,19 +24,16 @@ if TYPE_CHECKING:
     from entrepot.capabilities import Capabilities
     from entrepot_conformance.keeper import SharedServer
     from entrepot_conformance.report import Report
-    from entrepot_conformance.targets import TargetSpec
 
 _PROPERTY: Final = "entrepot_target"
 _FIXTURES: Final = ("stores", "memories")
 
 
 def spec_of(item: pytest.Item) -> TargetSpec | None:
-    """Return the target that a test of the suite runs on."""
+    """Return the target that a test of the suite runs on; None where there is none that it could run on."""
     parameters: dict[str, object] = getattr(getattr(item, "callspec", None), "params", {})
-    for fixture in _FIXTURES:
-        if fixture in parameters:
-            return parameters[fixture]  # type: ignore[return-value] # pyright: ignore[reportReturnType]
-    return None
+    found = (parameters.get(fixture) for fixture in _FIXTURES)
+    return next((spec for spec in found if isinstance(spec, TargetSpec)), None)
 
 
 def short_name(nodeid: str) -> str:
