@@ -16,7 +16,7 @@ import sqlalchemy
 from sqlalchemy import create_engine, make_url
 
 from entrepot_conformance.servers import ServerAbsentError, ServerSpec
-from entrepot_sql.dialects import dialect_of
+from entrepot_sql.dialects import with_driver
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,8 +52,7 @@ POSTGRESQL: Final = ServerSpec(
 
 
 def _connected(url: str) -> sqlalchemy.Connection:
-    target = make_url(url.removeprefix("sql+"))
-    target = target.set(drivername=f"{target.drivername}+{dialect_of(target.drivername).driver}")
+    target = with_driver(make_url(url.removeprefix("sql+")))
     return create_engine(
         target, poolclass=sqlalchemy.NullPool, connect_args={"connect_timeout": 10}
     ).connect()

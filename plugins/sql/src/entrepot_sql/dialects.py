@@ -131,6 +131,12 @@ def dialect_of(name: str) -> Dialect:
     return cast("Dialect", getattr(import_module(module), kind)())
 
 
+def with_driver(url: URL) -> URL:
+    """Return a URL that names its driver: the usual one of its system, if it names none."""
+    system = url.get_backend_name()
+    return url.set(drivername=f"{system}+{dialect_of(system).driver}") if "+" not in url.drivername else url
+
+
 @contextmanager
 def translated(dialect: Dialect, where: str, *, ending: bool = False) -> Generator[None]:
     """Turn what SQLAlchemy and the driver raise into the errors of entrepot (E1).

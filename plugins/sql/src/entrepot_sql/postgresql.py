@@ -62,11 +62,9 @@ class PostgresqlDialect(ServerDialect):
         try:
             yield
         except Exception as error:
-            if late.is_set():
-                error.__dict__[_LATE] = True
-                cause = getattr(error, "orig", None)
-                if cause is not None:
-                    cause.__dict__[_LATE] = True
+            cause = getattr(error, "orig", None)  # what `fault` is given
+            if late.is_set() and cause is not None:
+                cause.__dict__[_LATE] = True
             raise
         finally:
             watch.cancel()
@@ -99,7 +97,7 @@ class PostgresqlDialect(ServerDialect):
         """Return whether libpq has no connection: it gives no SQLSTATE then, or that of a shutdown."""
         state = getattr(error, "sqlstate", None)
         broken = type(error).__name__ in {"OperationalError", "ConnectionTimeout", "InterfaceError"}
-        return (broken and state is None) or str(state)[:4] in {"57P0", "08"} or str(state)[:2] == "08"
+        return (broken and state is None) or str(state).startswith(("57P0", "08"))
 
     def settle(self, connection: Connection, schema: Schema, timeout: float) -> None:  # noqa: ARG002 - as the seam has it
         """Refuse a database whose commits do not reach the disk before they return."""

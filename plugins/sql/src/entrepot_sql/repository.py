@@ -26,7 +26,7 @@ from entrepot.memory.cursors import name_behind, page_of
 from entrepot.memory.questions import Question, answers
 from entrepot.memory.repository import ChatMemoryRepository, Entry
 from entrepot.messages import decode_message
-from entrepot_sql.dialects import dialect_of, translated
+from entrepot_sql.dialects import dialect_of, translated, with_driver
 from entrepot_sql.finding import candidates, microseconds
 from entrepot_sql.schema import LAYOUT_NAME, LAYOUT_VERSION, ROLES, schema_of
 
@@ -95,10 +95,8 @@ class SqlChatMemoryRepository(ChatMemoryRepository):
             self._dialect.check_engine(database)
             self._engine = database
         else:
-            url = _url(database)
+            url = with_driver(_url(database))
             self._dialect = dialect_of(url.get_backend_name())
-            if "+" not in url.drivername:
-                url = url.set(drivername=f"{url.drivername}+{self._dialect.driver}")
             try:
                 self._engine = self._dialect.make_engine(url, timeout)
             except ModuleNotFoundError as error:

@@ -11,11 +11,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid5
 
-from sqlalchemy import Engine, MetaData, Table, create_engine, inspect, select
+from sqlalchemy import Engine, MetaData, Table, create_engine, inspect, make_url, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from entrepot.errors import BackendError, ConfigurationError, CorruptDataError
 from entrepot.messages import AssistantMessage, SystemMessage, UserMessage
+from entrepot_sql.dialects import with_driver
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -66,7 +67,11 @@ def import_spring_ai(  # noqa: PLR0913 - what an import may be told
         CorruptDataError: A row of another type, or of TOOL; the conversations before it were taken over.
         BackendError: The database failed.
     """
-    engine = source if isinstance(source, Engine) else create_engine(source, hide_parameters=True)
+    engine = (
+        source
+        if isinstance(source, Engine)
+        else create_engine(with_driver(make_url(source)), hide_parameters=True)
+    )
     try:
         return sum(
             _append(into, conversation, messages)
