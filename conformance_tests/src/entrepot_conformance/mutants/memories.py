@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from entrepot.memory import Entry, Question
     from entrepot.messages import Message
+    from entrepot.steps import Steps
 
 
 @breaks("M1", "memory")
@@ -95,9 +96,9 @@ class Torn(InMemoryChatMemoryRepository):
 class Ghost(InMemoryChatMemoryRepository):
     """Lists a conversation that was emptied."""
 
-    def _replace(self, conversation_id: str, entries: Sequence[Entry]) -> None:
-        super()._replace(conversation_id, entries)
-        if not entries:
+    def _replace_steps(self, conversation_id: str, messages: Sequence[Message]) -> Steps[None]:
+        yield from super()._replace_steps(conversation_id, messages)
+        if not messages:
             with self._lock:
                 self._fresh(conversation_id)
 
