@@ -77,6 +77,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
         memory_search: Questions across conversations (M10).
         conditional_write: Whether a write can depend on what is stored: ``"atomic"`` (the engine
             compares and writes in one step), ``"checked"`` (read before write), or None.
+        atomic_batch: Readers see a call of up to ``limits.write_batch`` documents whole or not at all, not
+            only each document (D2).
         pushdown: Whether the engine takes every filter exactly, or part of them (F9).
         limits: Sizes.
     """
@@ -89,5 +91,6 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     ttl: bool = False
     memory_search: bool = False
     conditional_write: Literal["atomic", "checked"] | None = None
+    atomic_batch: bool = False
     pushdown: Literal["full", "partial"] = "full"
     limits: Limits = Limits()

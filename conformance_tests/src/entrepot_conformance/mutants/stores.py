@@ -102,6 +102,17 @@ class TornUpserts(SimpleVectorStore):
         return None
 
 
+@breaks("D2", "store")
+class MixedUpserts(SimpleVectorStore):
+    """Replaces metadata and vector first and the text after, so that a reader sees a document of two versions."""
+
+    def _write(self, records: Sequence[Record], if_exists: IfExists) -> object:
+        texts = {known.id: known.text for known in self._fetch([record.id for record in records], ("text",))}
+        if texts and if_exists == "replace":
+            super()._write([record._replace(text=texts.get(record.id)) for record in records], if_exists)
+        return super()._write(records, if_exists)
+
+
 @breaks("D4", "store")
 class FloatingIntegers(SimpleVectorStore):
     """Returns whole numbers as floats, as JavaScript would."""

@@ -7,7 +7,7 @@ SIMPLE_LIMITS = Limits(
     text_bytes=None, metadata_bytes=None, string_bytes=None, keys=None, list_elements=None, write_batch=10_000
 )
 SIMPLE_CAPABILITIES = Capabilities(
-    fulltext=True, hybrid=True, conditional_write="atomic", limits=SIMPLE_LIMITS
+    fulltext=True, hybrid=True, conditional_write="atomic", atomic_batch=True, limits=SIMPLE_LIMITS
 )
 
 

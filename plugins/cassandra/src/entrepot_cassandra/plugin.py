@@ -67,12 +67,8 @@ def entrepot_filter_converters() -> list[FilterConverterSpec]:
 def entrepot_conformance_targets() -> list[TargetSpec]:
     """Return what the conformance suite runs on; only the suite calls this."""
     from entrepot_cassandra.conformance import SERVER  # noqa: PLC0415 - the suite need not be installed
-    from entrepot_conformance.targets import KnownFailure, TargetSpec  # noqa: PLC0415
+    from entrepot_conformance.targets import TargetSpec  # noqa: PLC0415
 
-    one_by_one = KnownFailure(
-        test="store/test_lifecycle.py::test_readers_see_whole_writes_only",
-        reason="Cassandra writes one document in one step, not all documents of a call",
-    )
     return [
         TargetSpec(
             name="cassandra",
@@ -84,7 +80,6 @@ def entrepot_conformance_targets() -> list[TargetSpec]:
             slow=True,
             versions="entrepot_cassandra.conformance:versions",
             summary="Apache Cassandra, one node",
-            known_failures=(one_by_one,),
         ),
         TargetSpec(
             name="cassandra",

@@ -34,6 +34,7 @@ WORDED_LIMITS: Final = msgspec.structs.replace(LIMITS, text_bytes=2 * LONGEST //
 CAPABILITIES: Final = Capabilities(
     # Milvus compares nothing when it writes: what depends on a document is read before.
     conditional_write="checked",
+    atomic_batch=True,
     pushdown="partial",
     limits=LIMITS,
 )
@@ -41,6 +42,7 @@ LITE_CAPABILITIES: Final = Capabilities(
     fulltext=True,
     hybrid=True,
     conditional_write="atomic",
+    atomic_batch=True,
     pushdown="partial",
     limits=WORDED_LIMITS,
 )

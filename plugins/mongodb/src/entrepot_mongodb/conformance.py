@@ -55,13 +55,6 @@ def known_failures(kind: Literal["memory", "store"]) -> tuple[KnownFailure, ...]
                 reason="the server of the suite, a double of MongoDB's protocol, has no logins",
             )
         )
-    if kind == "store":
-        found.append(
-            KnownFailure(
-                test="store/test_lifecycle.py::test_readers_see_whole_writes_only",
-                reason="MongoDB without transactions writes one document in one step, not all documents of a call",
-            )
-        )
     return tuple(found)
 
 

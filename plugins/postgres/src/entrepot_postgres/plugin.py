@@ -20,7 +20,12 @@ POSTGRES_LIMITS = Limits(
     write_batch=250,
 )
 POSTGRES_CAPABILITIES = Capabilities(
-    fulltext=True, hybrid=True, ann=True, conditional_write="atomic", limits=POSTGRES_LIMITS
+    fulltext=True,
+    hybrid=True,
+    ann=True,
+    conditional_write="atomic",
+    atomic_batch=True,
+    limits=POSTGRES_LIMITS,
 )
 POSTGRES_MEMORY_CAPABILITIES = Capabilities(ttl=True, memory_search=True)
 _SCHEMES = ("postgres", "postgresql")

@@ -35,6 +35,7 @@ LOCAL_CAPABILITIES = Capabilities(
     fulltext=True,
     hybrid=True,
     conditional_write="atomic",
+    atomic_batch=True,
     pushdown="partial",
     limits=LIMITS,
 )

@@ -23,6 +23,7 @@ REDIS_CAPABILITIES = Capabilities(
     fulltext=True,
     hybrid=True,
     conditional_write="atomic",
+    atomic_batch=True,
     pushdown="partial",
     limits=REDIS_LIMITS,
 )
