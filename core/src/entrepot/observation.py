@@ -84,6 +84,11 @@ def capture_content(on: bool = True) -> None:  # noqa: FBT001, FBT002 - a switch
     _capture = on
 
 
+def captures_content() -> bool:
+    """Whether contents are recorded: what `capture_content` was told last."""
+    return _capture
+
+
 @contextmanager
 def without_observation() -> Generator[None]:
     """Do as if OpenTelemetry were not installed, in all threads, until the block ends."""

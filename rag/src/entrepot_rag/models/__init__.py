@@ -1,0 +1,1 @@
+"""Chat models: the protocols, one for tests and demos, one over HTTP."""
