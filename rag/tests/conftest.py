@@ -1,14 +1,16 @@
-"""The four ways to ask, which must all do the same."""
+"""The four ways to ask, which must all do the same; a server to ask."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING, cast
 
 import pytest
+from rag.tests.chat_server import Server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from entrepot_rag import ChatPrompt, ChatResponse
 
@@ -48,3 +50,14 @@ def astreamed(prompt: ChatPrompt) -> ChatResponse:
 def ask(request: pytest.FixtureRequest) -> Callable[[ChatPrompt], ChatResponse]:
     """Return one way to ask."""
     return cast("Callable[[ChatPrompt], ChatResponse]", request.param)
+
+
+@pytest.fixture
+def server() -> Generator[Server]:
+    """Run a server."""
+    with Server() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rag.tests.chat_server import END, STOP, USAGE, call, delta, sse
 
 from entrepot.messages import ToolCall
 from entrepot_rag import ChatModelError, Chunk, Merger, ToolCallFragment, Usage
@@ -22,33 +22,6 @@ if TYPE_CHECKING:
 ENDPOINT = Endpoint("http://chat", "m")
 
 
-def sse(*events: object, end: str = "\n\n", done: bool = True) -> bytes:
-    """Return a stream as servers send it."""
-    texts = [msgspec.json.encode(event).decode() for event in events] + (["[DONE]"] if done else [])
-    return "".join(f"data: {text}{end}" for text in texts).encode()
-
-
-def delta(**said: object) -> dict[str, object]:
-    """Return an event with a piece of an answer."""
-    return {"id": "a", "model": "m-1", "choices": [{"index": 0, "delta": said, "finish_reason": None}]}
-
-
-def call(
-    index: int | None, call_id: str | None = None, name: str | None = None, arguments: str = ""
-) -> object:
-    """Return a piece of a tool call as servers send it."""
-    entry: dict[str, object] = {} if index is None else {"index": index}
-    if call_id is not None:
-        entry["id"] = call_id
-    return {**entry, "type": "function", "function": {"name": name, "arguments": arguments}}
-
-
-STOP: dict[str, object] = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-END: dict[str, object] = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
-USAGE: dict[str, object] = {
-    "choices": [],
-    "usage": {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12},
-}
 WEATHER = ToolCall("c1", "weather", '{"city": "Sofia"}')
 TIME = ToolCall("c2", "time", '{"zone": "EET"}')
 

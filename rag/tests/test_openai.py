@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 import pytest
-from rag.tests.test_merging import RECORDED, STOP, TIME, WEATHER, delta, sse
+from rag.tests.chat_server import ANSWER, KEY, STREAM, Handler, Server, delta, sse
+from rag.tests.test_merging import RECORDED, TIME, WEATHER
 
 from entrepot.errors import (
     AuthenticationError,
@@ -44,98 +44,6 @@ if TYPE_CHECKING:
     from entrepot_rag import ChatPrompt, ChatResponse
 
     Ask = Callable[[ChatPrompt], ChatResponse]
-
-KEY = "sk-secret-1"
-ANSWER = msgspec.json.encode(
-    {
-        "id": "a-1",
-        "model": "m-1",
-        "choices": [
-            {"index": 0, "message": {"role": "assistant", "content": "Hello."}, "finish_reason": "stop"}
-        ],
-        "usage": {"prompt_tokens": 3, "completion_tokens": 2},
-    }
-)
-STREAM = sse(
-    delta(role="assistant", content=""),
-    delta(content="Hel"),
-    delta(content="lo."),
-    STOP,
-    {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}, "model": "m-1", "id": "a-1"},
-)
-
-
-class Server(ThreadingHTTPServer):
-    """Answers with what a list holds: (status, body) or a function of the handler; then as a good server does."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.script: list[Any] = []
-        self.bodies: list[dict[str, Any]] = []
-        self.keys: list[str | None] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/v1"
-
-
-class Handler(BaseHTTPRequestHandler):
-    """One request."""
-
-    protocol_version = "HTTP/1.1"
-
-    @property
-    def owner(self) -> Server:
-        """The server, as what it is."""
-        return cast("Server", self.server)
-
-    def do_POST(self) -> None:
-        body = msgspec.json.decode(self.rfile.read(int(self.headers["content-length"])))
-        self.owner.bodies.append(body)
-        self.owner.keys.append(self.headers["authorization"])
-        step = (
-            self.owner.script.pop(0) if self.owner.script else (200, STREAM if body.get("stream") else ANSWER)
-        )
-        if callable(step):
-            step(self)
-            return
-        status, content, *headers = step
-        self.send_response(status)
-        for name, value in headers:
-            self.send_header(name, value)
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
-        """Say nothing."""
-
-    def cut(self, content: bytes) -> None:
-        """Promise more than is sent, and hang up."""
-        self.send_response(200)
-        self.send_header("content-length", str(len(content) + 1000))
-        self.end_headers()
-        self.wfile.write(content)
-        self.close_connection = True
-
-    def ended(self, content: bytes) -> None:
-        """Send all, without saying how much it is."""
-        self.send_response(200)
-        self.send_header("connection", "close")
-        self.end_headers()
-        self.wfile.write(content)
-        self.close_connection = True
-
-
-@pytest.fixture
-def server() -> Generator[Server]:
-    """Run a server."""
-    with Server() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
 
 
 @contextmanager

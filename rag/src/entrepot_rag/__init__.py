@@ -43,6 +43,22 @@ if TYPE_CHECKING:
     from entrepot_rag.models.scripted import ScriptedChatModel
     from entrepot_rag.requests import Advisor, Chain, ChatRequest
     from entrepot_rag.templates import Template
+    from entrepot_rag.tool_search.advisor import ToolSearchAdvisor
+    from entrepot_rag.tool_search.eviction import (
+        CompositeEviction,
+        EachCallEviction,
+        Eviction,
+        LruEviction,
+        NoEviction,
+        TtlEviction,
+    )
+    from entrepot_rag.tool_search.index import (
+        Found,
+        FullTextToolIndex,
+        RegexToolIndex,
+        ToolIndex,
+        VectorToolIndex,
+    )
     from entrepot_rag.tools.executing import Executor, ToolLimits
     from entrepot_rag.tools.tool import Tool, ToolContext, tool
 
@@ -69,6 +85,9 @@ _HOMES: Final = {
     "models.scripted": ("ScriptedChatModel",),
     "requests": ("Advisor", "Chain", "ChatRequest"),
     "templates": ("Template",),
+    "tool_search.advisor": ("ToolSearchAdvisor",),
+    "tool_search.eviction": ("CompositeEviction", "EachCallEviction", "Eviction", "LruEviction", "NoEviction", "TtlEviction"),
+    "tool_search.index": ("Found", "FullTextToolIndex", "RegexToolIndex", "ToolIndex", "VectorToolIndex"),
     "tools.executing": ("Executor", "ToolLimits"),
     "tools.tool": ("Tool", "ToolContext", "tool"),
 }  # fmt: skip
@@ -88,17 +107,25 @@ __all__ = [
     "ChatResponse",
     "ChatStream",
     "Chunk",
+    "CompositeEviction",
+    "EachCallEviction",
+    "Eviction",
     "Executor",
+    "Found",
+    "FullTextToolIndex",
     "FunctionAdvisor",
     "Generation",
     "LoggingAdvisor",
+    "LruEviction",
     "Merger",
     "MessageChatMemoryAdvisor",
     "ModelRefusedError",
+    "NoEviction",
     "OpenAIChatModel",
     "Prompt",
     "QuestionAnswerAdvisor",
     "RagError",
+    "RegexToolIndex",
     "SafeGuardAdvisor",
     "ScriptedChatModel",
     "StreamingChatModel",
@@ -112,10 +139,14 @@ __all__ = [
     "ToolContext",
     "ToolDefinition",
     "ToolError",
+    "ToolIndex",
     "ToolLimitError",
     "ToolLimits",
+    "ToolSearchAdvisor",
+    "TtlEviction",
     "Usage",
     "VectorStoreChatMemoryAdvisor",
+    "VectorToolIndex",
     "tool",
 ]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from entrepot.cli import conformance, demo, documents, filters, new_plugin, plugins, search, transfer
+from entrepot.cli import conformance, demo, documents, filters, new_plugin, plugins, rag, search, transfer
 from entrepot.cli.output import json_text, remark
 from entrepot.errors import (
     CollectionError,
@@ -67,6 +67,7 @@ app.command("count")(documents.count)
 app.command("delete")(documents.delete)
 app.command("stats")(documents.stats)
 app.add_typer(filters.app, name="filter")
+app.add_typer(rag.app, name="rag")
 
 
 def run(arguments: Sequence[str]) -> int:

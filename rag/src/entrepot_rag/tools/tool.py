@@ -15,7 +15,7 @@ from entrepot_rag.errors import ToolError
 from entrepot_rag.typed import decoded, schema_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from entrepot.messages import Message, ToolCall
 
@@ -55,6 +55,7 @@ class Tool:
         context: The name of the parameter that takes the `ToolContext`, if there is one.
         return_direct: Whether the answer goes to the caller, and not back to the model. It does if all tools of a
             round say so.
+        afunction: What async code calls instead of `function`, if that is not the same.
     """
 
     definition: ToolDefinition
@@ -62,6 +63,7 @@ class Tool:
     arguments: type[msgspec.Struct] | None = None
     context: str | None = None
     return_direct: bool = False
+    afunction: Callable[..., Awaitable[Any]] | None = None
 
     @property
     def name(self) -> str:
@@ -102,6 +104,8 @@ class Tool:
     async def arun(self, context: ToolContext) -> str:
         """As `run`; a sync function runs in a thread."""
         given = self.given(context)
+        if self.afunction is not None:
+            return told(await self.afunction(**given))
         if self.is_async:
             return told(await self.function(**given))
         answer = await asyncio.to_thread(self.function, **given)
