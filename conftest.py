@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    import pytest
 
 settings.register_profile("entrepot", deadline=None, max_examples=50)
 settings.load_profile("entrepot")
@@ -24,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what needs the fixture `server` of a plugin."""
-    if not config.getoption("without_servers"):
+    if not config.getoption("without_servers", default=False):
         return
     left_out = [
         item
