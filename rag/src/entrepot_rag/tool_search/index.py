@@ -16,6 +16,7 @@ from entrepot.filters import F
 from entrepot.search import SearchMode, SearchRequest
 from entrepot.steps import call
 from entrepot.stores.simple.fulltext import FullTextIndex, words_of
+from entrepot_rag.tool_search.words import STOP, likes_of, spoken, stems_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,94 +25,7 @@ if TYPE_CHECKING:
     from entrepot_rag.advice import Advice
     from entrepot_rag.chat import ToolDefinition
 
-_CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_STOP: Final = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "any",
-        "are",
-        "as",
-        "at",
-        "be",
-        "been",
-        "but",
-        "by",
-        "can",
-        "could",
-        "did",
-        "do",
-        "does",
-        "doing",
-        "for",
-        "from",
-        "get",
-        "give",
-        "had",
-        "has",
-        "have",
-        "her",
-        "him",
-        "his",
-        "how",
-        "i",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "let",
-        "like",
-        "make",
-        "me",
-        "my",
-        "need",
-        "no",
-        "not",
-        "of",
-        "on",
-        "one",
-        "or",
-        "our",
-        "out",
-        "please",
-        "should",
-        "show",
-        "so",
-        "some",
-        "tell",
-        "than",
-        "that",
-        "the",
-        "their",
-        "them",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "those",
-        "to",
-        "up",
-        "us",
-        "use",
-        "was",
-        "we",
-        "were",
-        "what",
-        "when",
-        "where",
-        "which",
-        "who",
-        "will",
-        "with",
-        "would",
-        "you",
-        "your",
-    ]
-)
+_LIKE_WEIGHT: Final = 0.5
 SESSION: Final = "tool_session"
 """The metadata key of a `VectorToolIndex` that holds the session."""
 TOOL: Final = "tool_name"
@@ -154,11 +68,6 @@ def fingerprint(tools: Sequence[ToolDefinition]) -> str:
     return hashlib.sha256(msgspec.json.encode(told)).hexdigest()
 
 
-def spoken(text: str) -> str:
-    """Return a name with its words apart: ``getWeather_now`` is ``get Weather now``."""
-    return _CAMEL.sub(" ", text).replace("_", " ").replace("-", " ")
-
-
 def told_of(tool: ToolDefinition) -> str:
     """Return what a tool is looked up by: its name, its description, and its parameters' names and descriptions."""
     properties: dict[str, Any] = tool.parameters.get("properties", {})
@@ -190,7 +99,7 @@ class RegexToolIndex:
         yield from ()
         tools = self._tools.get(session, ())
         words = list(
-            dict.fromkeys(word for word in words_of(spoken(query)) if word not in _STOP and len(word) > 1)
+            dict.fromkeys(word for word in words_of(spoken(query)) if word not in STOP and len(word) > 1)
         )
         if not words:
             return [Found(one.name, 0.0) for one in tools[:limit]]
@@ -215,7 +124,8 @@ class FullTextToolIndex:
     """Finds tools by the words of their names, descriptions and parameters, ranked by BM25; in memory.
 
     Words are compared by their stems, as a light stemmer for English makes them: a plural is its singular, ``booking`` is
-    ``book``. A word in the name counts three times.
+    ``book``. A word in the name counts three times. Words that mean about the same in the names of interfaces, such as
+    ``create`` and ``add``, count as well, but less.
     """
 
     def __init__(self) -> None:
@@ -226,7 +136,7 @@ class FullTextToolIndex:
         """Hold these tools."""
         yield from ()
         index = FullTextIndex()
-        texts = [_stems(f"{spoken(one.name)} {spoken(one.name)} {told_of(one)}") for one in tools]
+        texts = [" ".join(stems_of(f"{spoken(one.name)} {spoken(one.name)} {told_of(one)}")) for one in tools]
         index.extend(texts, len(texts))
         with self._lock:
             self._sessions[session] = ([one.name for one in tools], index)
@@ -239,37 +149,19 @@ class FullTextToolIndex:
         if held is None:
             return []
         names, index = held
-        rows, scores = index.rank(_stems(spoken(query)), len(names), None)
+        stems = stems_of(spoken(query))
+        scores = np.zeros(len(names))
+        for words, weight in ((stems, 1.0), (likes_of(stems), _LIKE_WEIGHT)):
+            rows, values = index.rank(" ".join(words), len(names), None)
+            scores[rows] += weight * values
         best = np.argsort(-scores, kind="stable")[:limit]
-        return [Found(names[int(rows[place])], float(scores[place])) for place in best]
+        return [Found(names[place], float(scores[place])) for place in best if scores[place] > 0]
 
     def remove(self, session: str) -> Advice[None]:
         """Forget the session."""
         yield from ()
         with self._lock:
             self._sessions.pop(session, None)
-
-
-def _stems(text: str) -> str:
-    return " ".join(_stem(word) for word in words_of(text) if word not in _STOP)
-
-
-_ENDINGS: Final = (
-    ("ies", "y"), ("sses", "ss"), ("ations", "ate"), ("ation", "ate"), ("ings", ""), ("ing", ""), ("ers", ""),
-    ("ed", ""), ("er", ""), ("es", ""), ("s", ""), ("e", ""),
-)  # fmt: skip
-_SHORTEST: Final = 3
-
-
-def _stem(word: str) -> str:
-    """Return a word without its commonest English endings, at least three letters of it."""
-    if word.endswith("ss"):
-        return word
-    for ending, instead in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST:
-            stem = word[: -len(ending)] + instead
-            return stem.removesuffix("e") if len(stem) > _SHORTEST else stem
-    return word
 
 
 class VectorToolIndex:
