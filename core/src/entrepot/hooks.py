@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from entrepot.capabilities import Capabilities
+    from entrepot.drafts import Drafts
     from entrepot.embedding import BatchingStrategy, EmbeddingModel
     from entrepot.filters import AbstractFilterExpressionConverter, Normal
     from entrepot.records import CollectionInfo, Hit, IfExists, Page, Record, StoredRecord
@@ -70,7 +71,7 @@ _HOOKS: Final = (
     "details",
 )
 HOOK_NAMES: Final = frozenset(
-    {"_converter", *(f"{prefix}{name}" for name in _HOOKS for prefix in ("_", "_a"))}
+    {"_check_drafts", "_converter", *(f"{prefix}{name}" for name in _HOOKS for prefix in ("_", "_a"))}
 )
 """Every hook of a vector store, with its async twin: the private names that a plugin may define."""
 
@@ -251,6 +252,15 @@ class VectorStoreHooks(Resource):
 
         Raises:
             NotYetVisibleError: Not within the seconds that `entrepot.exchange.remaining` tells.
+        """
+
+    def _check_drafts(self, drafts: Drafts) -> None:
+        """Refuse documents that the engine cannot hold though no declared limit says so, as encoded ones.
+
+        Called with a whole batch before anything is sent (D6); no I/O. A store that needs none has none.
+
+        Raises:
+            SizeLimitError: Names the first such document.
         """
 
     def _converter(self) -> AbstractFilterExpressionConverter[Any] | None:

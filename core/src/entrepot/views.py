@@ -75,7 +75,9 @@ class View(VectorStore):
         limits = self.capabilities.limits
         for name, text, stamped, json in zip(drafts.ids, drafts.texts, metadata, encoded, strict=True):
             check_sizes(name, text, stamped, json, limits)
-        return drafts._replace(metadata=metadata, encoded=encoded)
+        stored = drafts._replace(metadata=metadata, encoded=encoded)
+        self._root._check_drafts(stored)
+        return stored
 
     # --- writes, guarded --------------------------------------------------------------------------------
 

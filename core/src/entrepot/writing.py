@@ -90,6 +90,7 @@ class Writing(VectorStoreHooks):
 
     def _admit(self, drafts: Drafts, scope: Normal) -> Drafts:  # noqa: ARG002 - a view looks at it
         """Return the drafts as they will be stored."""
+        self._check_drafts(drafts)
         return drafts
 
     def _store_steps(

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
     "$gt": operator.gt,
@@ -36,7 +36,7 @@ def _part(name: str, asked: Any, fields: Mapping[str, Any], strict: bool) -> boo
     if name not in fields:  # no leaf relies on what the engine makes of that
         return False
     stored = fields[name]
-    elements = stored if isinstance(stored, list) else [stored]
+    elements = cast("Sequence[Any]", stored) if isinstance(stored, list) else [stored]
     if sign == "$eq":
         return operand in elements
     if sign == "$in":

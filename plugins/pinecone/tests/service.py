@@ -112,15 +112,16 @@ class Service:
             return httpx.Response(404, json={"code": 5, "message": "no index"})
         index.seen = max(index.seen, min(len(index.log), index.seen + 1)) if self.lag else len(index.log)
         parameters = request.url.params
-        namespace = (body or {}).get("namespace", "") if body is not None else parameters.get("namespace", "")
+        asked: dict[str, Any] = body or {}
+        namespace = asked.get("namespace", "") if body is not None else parameters.get("namespace", "")
         records = index.records(namespace)
         path = request.url.path
         if path == "/vectors/upsert":
-            index.log += [(namespace, one["id"], one) for one in body["vectors"]]
-            return self._wrote(index, {"upsertedCount": len(body["vectors"])})
+            index.log += [(namespace, one["id"], one) for one in asked["vectors"]]
+            return self._wrote(index, {"upsertedCount": len(asked["vectors"])})
         if path == "/vectors/delete":
             index.log += [
-                (namespace, name, None) for name in (records if body.get("deleteAll") else body["ids"])
+                (namespace, name, None) for name in (records if asked.get("deleteAll") else asked["ids"])
             ]
             return self._wrote(index, {})
         if path == "/vectors/fetch":
@@ -139,15 +140,15 @@ class Service:
                 200, json={"dimension": index.told["dimension"], "namespaces": {}, "totalVectorCount": 0}
             )
         assert path == "/query"
-        found = [one for one in records.values() if holds(body.get("filter", {}), one["metadata"])]
-        found.sort(key=lambda one: -float(np.dot(one["values"], body["vector"])))
+        found = [one for one in records.values() if holds(asked.get("filter", {}), one["metadata"])]
+        found.sort(key=lambda one: -float(np.dot(one["values"], asked["vector"])))
         matches = [
             {
                 "id": one["id"],
-                "score": float(np.dot(one["values"], body["vector"])),
+                "score": float(np.dot(one["values"], asked["vector"])),
                 "metadata": one["metadata"],
             }
-            for one in found[: body["topK"]]
+            for one in found[: asked["topK"]]
         ]
         headers = {"x-pinecone-max-indexed-lsn": str(index.seen)} if self.tells else {}
         return httpx.Response(200, json={"matches": matches, "namespace": namespace}, headers=headers)

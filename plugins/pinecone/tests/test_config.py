@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -68,7 +68,7 @@ def test_urls_that_are_none(url: str) -> None:
 )
 def test_options_out_of_bounds(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        PineconeVectorStore(**{"api_key": "k", **options})
+        PineconeVectorStore(**cast("dict[str, Any]", {"api_key": "k", **options}))
     assert "secret" not in str(caught.value)
     assert "pw" not in str(caught.value)
 

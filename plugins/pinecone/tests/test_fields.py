@@ -15,6 +15,7 @@ from entrepot.metadata import encode_metadata
 from entrepot.records import Record
 from entrepot_pinecone.fields import MOST_BYTES, record_of, vectors
 from entrepot_pinecone.names import index_name, record_id
+from entrepot_pinecone.plugin import CAPABILITIES
 
 VECTOR = np.array([0.1, -0.0, 3.0], dtype=np.float32)
 
@@ -94,6 +95,17 @@ def test_a_record_that_is_too_large_is_refused() -> None:
     with pytest.raises(SizeLimitError, match="'a'"):
         stored({}, '"' * (MOST_BYTES // 2))
     assert len(json.dumps(stored({}, "x" * 19_000)["metadata"])) < MOST_BYTES
+
+
+def test_plain_metadata_of_the_declared_size_fit() -> None:
+    # D8: 16 strings that are no tokens as they stand, and the text that is left beside them
+    limits = CAPABILITIES.limits
+    assert limits.metadata_bytes is not None
+    assert limits.record_bytes is not None
+    part = limits.metadata_bytes // 16 - 2
+    metadata: dict[str, Any] = {f"k{n:x}": chr(97 + n) * part for n in range(16)}
+    text = "x" * (limits.record_bytes - len(encode_metadata(metadata)) - 1)
+    assert len(json.dumps(stored(metadata, text)["metadata"])) < MOST_BYTES
 
 
 @pytest.mark.parametrize(

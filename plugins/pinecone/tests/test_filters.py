@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from core.tests.filters.strategies import any_scalars, expressions, leaves
@@ -16,8 +16,13 @@ from entrepot_conformance.fuzz import make_documents, make_filter
 from entrepot_pinecone import PineconeFilterConverter
 from entrepot_pinecone.tokens import fields_of
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from entrepot.metadata import Metadata
+
 DOCUMENTS = make_documents(20261130)
-FIELDS = {name: fields_of(metadata) for name, metadata in DOCUMENTS.items()}  # type: ignore[arg-type]
+FIELDS = {name: fields_of(cast("Metadata", metadata)) for name, metadata in DOCUMENTS.items()}
 
 
 def converted(text: str) -> tuple[dict[str, Any], bool]:
@@ -80,8 +85,10 @@ def test_leaves_as_they_are_sent(text: str, clause: dict[str, Any], exact: bool)
 def names_of(query: Any) -> set[str]:
     """Return the names of all fields and operators of a filter."""
     if isinstance(query, dict):
-        return set(query) | {name for part in query.values() for name in names_of(part)}
-    return {name for part in query for name in names_of(part)} if isinstance(query, list) else set()
+        clause = cast("dict[str, Any]", query)
+        return set(clause) | {name for part in clause.values() for name in names_of(part)}
+    parts = cast("Sequence[Any]", query if isinstance(query, list) else ())
+    return {name for part in parts for name in names_of(part)}
 
 
 def test_keys_are_no_operators_and_no_paths() -> None:

@@ -18,6 +18,7 @@ from entrepot.errors import (
     CompletionLimitError,
     NotYetVisibleError,
     OperationTimeoutError,
+    SizeLimitError,
 )
 from entrepot_pinecone import PineconeVectorStore
 
@@ -26,9 +27,8 @@ if TYPE_CHECKING:
 
 
 def store_of(service: Service, **options: Any) -> PineconeVectorStore:
-    return PineconeVectorStore(
-        collection="articles", api_key="secret", client=service.client(), **{"timeout": 5.0, **options}
-    )
+    given: dict[str, Any] = {"timeout": 5.0, **options}
+    return PineconeVectorStore(collection="articles", api_key="secret", client=service.client(), **given)
 
 
 def documents(count: int) -> list[Document]:
@@ -244,3 +244,38 @@ def test_the_async_client_does_the_same() -> None:
 
     asyncio.run(work())
     assert service.paths.count("DELETE /indexes/articles") == 1
+
+
+LARGE = '"' * 19_000
+"""Within all declared limits, and as JSON twice as long; with it again as metadata, larger than a record."""
+
+
+@pytest.mark.parametrize("in_view", [False, True])
+def test_a_record_that_is_too_large_is_refused_with_all_its_batch(*, in_view: bool) -> None:
+    # D6, D8: it stands in the third sub-batch, and nothing is sent of the first
+    service = Service()
+    store = store_of(service)
+    store.add(documents(1))
+    batch = documents(1200)
+    metadata = {f"k{n}": "x" for n in range(95)}
+    bad = Document(
+        LARGE, id="bad", metadata=metadata if in_view else {**metadata, "tenant": "a"}, vector=[1.0, 2.0]
+    )
+    target = store.where(F.tenant == "a") if in_view else store
+    before = len(service.asked)
+    with pytest.raises(SizeLimitError, match="'bad'"):
+        target.add([*batch, bad])
+    assert len(service.asked) == before
+    assert store.count() == 1
+
+
+def test_an_update_that_makes_a_record_too_large_changes_nothing() -> None:
+    # D8, D10
+    service = Service()
+    store = store_of(service)
+    store.add([Document("x", id="a", vector=[1.0, 2.0]), Document('"' * 19_000, id="b", vector=[1.0, 2.0])])
+    before = service.paths.count("POST /vectors/upsert")
+    with pytest.raises(SizeLimitError, match="'b'"):
+        store.update(["a", "b"], set={f"k{n}": "x" for n in range(95)})
+    assert service.paths.count("POST /vectors/upsert") == before
+    assert [found.metadata for found in store.get(["a", "b"])] == [{}, {}]

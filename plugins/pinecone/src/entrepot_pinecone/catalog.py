@@ -128,7 +128,7 @@ def _index_of(told: dict[str, Any], plan: Plan) -> Index | None:
         int(told.get("dimension") or 0),
         cast("str | None", told.get("metric")),
         ready,
-        (told.get("tags") or {}).get(_TAG) == _US,
+        cast("dict[str, Any]", told.get("tags") or {}).get(_TAG) == _US,
     )
 
 
@@ -165,7 +165,7 @@ def _record(host: str, namespace: str) -> Script[dict[str, Any] | None]:
     """Return what the collection in a namespace records about itself."""
     name = catalog_id(namespace)
     answer = yield read(host, "/vectors/fetch", within(CATALOG, ("ids", name)))
-    found = (answer.body.get("vectors") or {}).get(name)
+    found = cast("dict[str, Any]", answer.body.get("vectors") or {}).get(name)
     return None if found is None else cast("dict[str, Any]", found.get("metadata") or {})
 
 
@@ -369,7 +369,8 @@ def details(place: Place) -> Script[dict[str, Any]]:
     """Return where the collection is, and how many records the index counts, which may lag behind."""
     told = (yield ask(place.host, "/describe_index_stats", {})).body
     namespaces = cast("dict[str, Any]", told.get("namespaces") or {})
-    own = namespaces.get(place.namespace or "__default__") or namespaces.get(place.namespace) or {}
+    found = namespaces.get(place.namespace or "__default__") or namespaces.get(place.namespace)
+    own = cast("dict[str, Any]", found or {})
     return {
         "engine_index": place.name,
         "engine_namespace": place.namespace,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from entrepot.drafts import Drafts
     from entrepot.metadata import Metadata
     from entrepot.records import Record
 
@@ -64,18 +65,36 @@ def vector(  # noqa: PLR0913, PLR0917 - what a record has
     name: str, text: str | None, metadata: Metadata, encoded: str, values: list[float], version: str
 ) -> bytes:
     """Return one document as `vectors` does."""
+    made = _described(name, text, metadata, encoded, version)
+    return msgspec.json.encode({"id": record_id(name), "values": values, "metadata": msgspec.Raw(made)})
+
+
+def check_drafts(drafts: Drafts) -> None:
+    """Refuse documents that are too large as records (D6).
+
+    Raises:
+        SizeLimitError: One has more than a record takes, with all that filters ask for.
+    """
+    version = new_version()  # all have one length
+    for name, text, metadata, encoded in zip(
+        drafts.ids, drafts.texts, drafts.metadata, drafts.encoded, strict=True
+    ):
+        _described(name, text, metadata, encoded.decode(), version)
+
+
+def _described(name: str, text: str | None, metadata: Metadata, encoded: str, version: str) -> bytes:
+    """Return the engine's metadata of a document, as JSON."""
     fields: dict[str, Any] = {VERSION: version, META: encoded}
     if text is not None:
         fields[TEXT] = text
-    engine = record_id(name)
-    if engine != name:
+    if record_id(name) != name:
         fields[ID] = name
     fields |= fields_of(metadata)
     made = msgspec.json.encode(fields)
     if len(made) > MOST_BYTES:
         msg = f"document {name!r}: as a record it has {len(made)} bytes, and Pinecone takes {MOST_BYTES}"
         raise SizeLimitError(msg)
-    return msgspec.json.encode({"id": engine, "values": values, "metadata": msgspec.Raw(made)})
+    return made
 
 
 def metadata_of(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from entrepot.scripted import ScriptedVectorStore
 from entrepot_pinecone import catalog, changing, reading, searching
 from entrepot_pinecone.catalog import Place, Plan
 from entrepot_pinecone.changing import Written
+from entrepot_pinecone.fields import check_drafts
 from entrepot_pinecone.filters import PineconeFilterConverter
 from entrepot_pinecone.names import check_namespace
 from entrepot_pinecone.plugin import CAPABILITIES
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from entrepot.capabilities import Capabilities
+    from entrepot.drafts import Drafts
     from entrepot.filters import Normal
     from entrepot.records import CollectionInfo, Hit, IfExists, Page, Record, StoredRecord
     from entrepot_pinecone.commands import Script
@@ -153,6 +155,9 @@ class PineconeVectorStore(ScriptedVectorStore[Place]):
         return reading.count(self._here(), query, self._plan.most_rows)
 
     # --- changing ---------------------------------------------------------------------------------------
+
+    def _check_drafts(self, drafts: Drafts) -> None:
+        check_drafts(drafts)
 
     def _write_script(
         self,
