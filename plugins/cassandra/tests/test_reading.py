@@ -12,7 +12,7 @@ from entrepot.scripted import carry_out
 from entrepot_cassandra.catalog import Place
 from entrepot_cassandra.commands import Ask, Rows, Together
 from entrepot_cassandra.filters import Way
-from entrepot_cassandra.reading import Position, merged, position
+from entrepot_cassandra.reading import Position, merged, position, stored
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,3 +70,40 @@ def test_every_row_comes_once_whatever_the_pages(
         more = more and bool(part)
     wanted = [row[1] for row in engine.rows if any(way <= row[2] for way in ways)]
     assert found == wanted
+
+
+def test_a_page_of_long_vectors_has_few_rows() -> None:
+    # E3: the driver reads a page in one step, 0.2 us for each number, in which no event loop runs
+    place = PLACE._replace(info=CollectionInfo(name="c", dimension=8192))
+    sizes: list[int] = []
+
+    def empty(asked: object) -> Any:
+        asks = cast("Together", asked).asks
+        sizes.extend(len(ask.values[-1]) if ask.page is None else ask.page for ask in asks)
+        return [Rows([]) for _ in asks]
+
+    carry_out(merged(place, (Way(),), ("text", "v"), None, 1000), empty)
+    carry_out(stored(place, [str(n) for n in range(100)], ("v",)), empty)
+    assert max(sizes) * 8192 * 0.2e-6 < 0.01
+    sizes.clear()
+    carry_out(merged(place, (Way(),), ("text",), None, 1000), empty)
+    carry_out(stored(place, [str(n) for n in range(100)], ("m",)), empty)
+    assert sizes == [1001, 50, 50]
+
+
+@settings(max_examples=50, deadline=None)
+@given(rows=rows, size=st.integers(1, 7))
+def test_pages_of_vectors_leave_nothing_out(rows: list[tuple[int, str, frozenset[str]]], size: int) -> None:
+    # D7
+    place = PLACE._replace(info=CollectionInfo(name="c", dimension=8192))
+    engine = Engine(rows, 1000)
+    found: list[str] = []
+    after: Position | None = None
+    more = True
+    while more:
+        part, more = carry_out(merged(place, (Way(), Way(("x",))), ("v",), after, size), engine)
+        assert len(part) == size or not more
+        found += [row[1] for row in part]
+        after = position(part[-1]) if part else after
+        more = more and bool(part)
+    assert found == [row[1] for row in engine.rows]

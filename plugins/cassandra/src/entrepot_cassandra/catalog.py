@@ -165,12 +165,17 @@ def create(keyspace: str, info: CollectionInfo, slots: int) -> Script[Place]:
     return place
 
 
-def _begun(keyspace: str, info: CollectionInfo, slots: int) -> Script[_Record]:
-    """Write the record of a collection that is not ready, or find that of another writer."""
-    yield Schema(
+def _catalogue_table(keyspace: str) -> str:
+    return (
         f"CREATE TABLE IF NOT EXISTS {_catalogue(keyspace)} (name text PRIMARY KEY, generation text, layout int,"
         " metric text, dimension int, model text, slots int, keys map<int, text>, ready boolean)"
     )
+
+
+def _begun(keyspace: str, info: CollectionInfo, slots: int) -> Script[_Record]:
+    """Write the record of a collection that is not ready, or find that of another writer."""
+    if not (yield from has_table(keyspace, CATALOGUE)):  # a change of the schema waits for all others
+        yield Schema(_catalogue_table(keyspace))
     place = Place(keyspace, new_table(info.name), info, slots, {})
     told = yield change(
         f"INSERT INTO {_catalogue(keyspace)} (name, generation, layout, metric, dimension, model, slots, ready)"

@@ -271,8 +271,7 @@ def update(  # noqa: PLR0913, PLR0917 - what an update is
         few = len(there) <= AT_ONCE
         with _midway(began=bool(updated)):
             if inside is not TRUE:
-                stood = yield from work(_records, list(there.values()), at_once=few)
-                kept = changed_inside(stood, changes, unset, inside)
+                kept = yield from work(_inside, there.values(), changes, unset, inside, at_once=few)
                 there = {name: row for name, row in there.items() if name in kept}
             wanted = yield from work(_all_updated, place, there, changes, unset, limits, at_once=few)
         pending = list[str]()
@@ -281,6 +280,13 @@ def update(  # noqa: PLR0913, PLR0917 - what an update is
             updated |= made
             pending += refused
     return [name for name in ids if name in updated]
+
+
+def _inside(
+    found: Iterable[Sequence[Any]], changes: Mapping[str, Any], unset: Sequence[str], inside: Normal
+) -> set[str]:
+    """Return the names of those inside a filter; none may leave it."""
+    return changed_inside(_records(found), changes, unset, inside)
 
 
 def _all_updated(

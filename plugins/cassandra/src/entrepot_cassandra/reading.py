@@ -37,6 +37,8 @@ _MERGED: Final = 500
 """Rows that are merged in the event loop."""
 MANY: Final = 2000
 """Rows of a page where they are short."""
+_NUMBERS: Final = 30_000
+"""Numbers of vectors in a page: the driver reads a page in one step in which no other thread runs (E3), 0.2 us each."""
 _AFTER: Final = "after "
 """What the token of a page begins with; the place of its last document follows."""
 _NUMBER: Final = re.compile(r"-?[0-9]{1,19}")
@@ -90,6 +92,11 @@ def select(place: Place, what: str, way: Way, *more: str) -> str:
     return f"SELECT {what} FROM {place.path}{where}"
 
 
+def _page(place: Place, what: Sequence[str], most: int) -> int:
+    """Return how many rows are read at a time: fewer if they have vectors, and these are long."""
+    return min(most, max(1, _NUMBERS // place.info.dimension)) if "v" in what else most
+
+
 # --- by id ------------------------------------------------------------------------------------------------
 
 
@@ -99,7 +106,8 @@ def stored(
     """Return rows by id, `what` of each behind its id; those that are not there are left out."""
     names = list(dict.fromkeys(ids))
     cql = f"SELECT {', '.join(('id', *what))} FROM {place.path} WHERE id IN ?"
-    asks: list[Ask] = [Ask(cql, (*values, names[at : at + PIECE])) for at in range(0, len(names), PIECE)]
+    size = _page(place, what, PIECE)
+    asks: list[Ask] = [Ask(cql, (*values, names[at : at + size])) for at in range(0, len(names), size)]
     found: list[Row] = []
     while asks:
         answers = checked(place, (yield Together(asks)))
@@ -173,9 +181,10 @@ def merged(  # noqa: PLR0913, PLR0917 - what is read, and from where
     """
     selected = ", ".join(("token(id)", "id", *what))
     begin, value = ((), ()) if after is None else (("token(id) >= ?",), (after.token,))
+    page = _page(place, what, size + 1)
     streams = [
         _Stream(
-            Ask(select(place, selected, way, *begin), (*given, *way.values, *value), page=size + 1),
+            Ask(select(place, selected, way, *begin), (*given, *way.values, *value), page=page),
             [],
             whole=False,
         )
@@ -207,12 +216,19 @@ def _longer(
     short: list[int] = [number for number, one in enumerate(grown) if not one.whole and len(one.rows) <= size]
     while short:
         answers = checked(place, (yield Together([grown[number].ask for number in short])))
-        for number, answer in zip(short, answers, strict=True):
+        few = sum(len(answer.rows) for answer in answers) <= _MERGED
+        fresh = yield from work(_behind, answers, after, at_once=few)
+        for number, answer, rows in zip(short, answers, fresh, strict=True):
             one = grown[number]
-            rows = [*one.rows, *(row for row in answer.rows if after is None or position(row) > after)]
-            grown[number] = _Stream(one.ask._replace(state=answer.state), rows, answer.state is None)
+            ask = one.ask._replace(state=answer.state)
+            grown[number] = _Stream(ask, one.rows + rows, answer.state is None)
         short = [number for number in short if not grown[number].whole and not grown[number].rows]
     return grown
+
+
+def _behind(answers: Sequence[Rows], after: Position | None) -> list[list[Row]]:
+    """Return the rows of answers that stand behind a place."""
+    return [[row for row in answer.rows if after is None or position(row) > after] for answer in answers]
 
 
 def scan(place: Place, query: Query, token: str | None, size: int) -> Script[Page[StoredRecord]]:

@@ -80,7 +80,8 @@ def _nearest(place: Place, query: Query, ways: Ways, vector: list[float]) -> Scr
         for way in ways
     ]
     answers = checked(place, (yield Together(asks)))
-    return _ranked([row for answer in answers for row in answer.rows])
+    rows = [row for answer in answers for row in answer.rows]
+    return (yield from work(_ranked, rows, at_once=len(rows) <= AT_ONCE))
 
 
 def _compared(place: Place, query: Query, ways: Ways, vector: list[float]) -> Script[Ranked]:
@@ -105,7 +106,7 @@ def _better(best: Ranked, found: Sequence[tuple[Any, ...]], kept: int) -> Ranked
 def _among(place: Place, query: Query, vector: list[float]) -> Script[Ranked]:
     """Read the similarity of documents by id."""
     found = yield from stored(place, query.ids or (), (f"{place.similarity}(v, ?)",), (vector,))
-    return _ranked(found)
+    return (yield from work(_ranked, found, at_once=len(found) <= AT_ONCE))
 
 
 def _ranked(rows: Sequence[tuple[Any, ...]]) -> Ranked:
@@ -122,12 +123,17 @@ def _hits(place: Place, query: Query, ranked: Ranked) -> Script[list[Hit]]:
         part = ranked[start : start + query.k - len(hits)]
         start += len(part)
         rows = yield from stored(place, [name for _, name in part], columns(include))
-        there = {record.id: record for record in (yield from records_of(rows, include))}
-        for negated, name in part:
-            record = there.get(name)
-            if record is not None and (is_partial(query) or holds(query, record)):
-                hits.append(Hit(_raw(place, -negated), _trimmed(query, record)))
+        records = yield from records_of(rows, include)
+        hits += yield from work(_matching, place, query, part, records, at_once=len(records) <= AT_ONCE)
     return hits
+
+
+def _matching(place: Place, query: Query, part: Ranked, records: Sequence[StoredRecord]) -> list[Hit]:
+    """Return hits of those that are there and satisfy the filter, in their order."""
+    there = {record.id: record for record in records if is_partial(query) or holds(query, record)}
+    return [
+        Hit(_raw(place, -negated), _trimmed(query, there[name])) for negated, name in part if name in there
+    ]
 
 
 def _trimmed(query: Query, record: StoredRecord) -> StoredRecord:

@@ -68,6 +68,8 @@ _LONGEST_WAIT: Final = 60.0
 _STEP: Final = 0.05
 _AT_ONCE: Final = 100
 """Statements of a batch that are made in the event loop."""
+_BURST: Final = 4
+"""Statements that are sent from the event loop at a time."""
 
 
 class Address(NamedTuple):
@@ -335,14 +337,13 @@ class Server:
         self,
         session: Any,
         ask: Ask | Batch | Schema,
-        statement: Any,
         left: float,
         answer: Callable[[object], object],
     ) -> None:
         """Send a statement; what comes of it, `Rows` or the driver's exception, goes to `answer`, in any thread."""
         try:
             future = session.execute_async(
-                self._statement(ask) if statement is None else statement,
+                self._statement(ask),
                 timeout=left,
                 execution_profile=self._profile,
                 paging_state=ask.state if isinstance(ask, Ask) else None,
@@ -412,17 +413,20 @@ class Server:
             if session is None or not self._is_prepared(command):
                 session = await asyncio.to_thread(self._ready, command, state)
             flight = _Flight(self, command, state, session)
-            if isinstance(command, Batch) and len(command.asks) > _AT_ONCE:
-                flight.statement = await asyncio.to_thread(self._statement, command)
             arrived: asyncio.Queue[tuple[int, object]] = asyncio.Queue()
 
             def put(what: tuple[int, object]) -> None:
                 with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                     loop.call_soon_threadsafe(arrived.put_nowait, what)
 
-            flight.start(put)
+            long = isinstance(command, Batch) and len(command.asks) > _AT_ONCE
 
             async def fly() -> None:
+                if long:
+                    await asyncio.to_thread(flight.start, put)
+                else:
+                    for _ in flight.starting(put):
+                        await asyncio.sleep(0)
                 while True:
                     while flight.under_way:
                         try:
@@ -432,9 +436,11 @@ class Server:
                             flight.give_up()
                         else:
                             flight.take(what)
+                            await asyncio.sleep(0)  # a queue that holds more would not let others run
                     if not flight.is_stranded():
                         return
-                    flight.send_stranded(await asyncio.to_thread(self._ready, command, state, flight.session))
+                    fresh = await asyncio.to_thread(self._ready, command, state, flight.session)
+                    await asyncio.to_thread(flight.send_stranded, fresh)
 
             if not command.writes:
                 await fly()
@@ -473,7 +479,7 @@ def _profile_of(session: Any) -> Any:
 class _Flight:
     """A command under way: what is still to be sent, what was answered, and what is waited for.
 
-    All but the callbacks happens in the caller's thread, or in its event loop.
+    All but the callbacks happens in one thread at a time: the caller's, or the event loop's and one that it waits for.
     """
 
     def __init__(
@@ -492,8 +498,6 @@ class _Flight:
         self._put: Callable[[tuple[int, object]], object] = lambda _: None
         self._stranded: list[int] = []
         self._may_strand = True
-        self.statement: Any = None
-        """What a single command becomes for the driver, where it was made beforehand."""
 
     @property
     def under_way(self) -> bool:
@@ -502,25 +506,34 @@ class _Flight:
 
     def start(self, put: Callable[[tuple[int, object]], object]) -> None:
         """Send the first statements; answers go to `put`, in any thread, with the number of the statement."""
-        self._put = put
-        for _ in range(self._server.concurrency):
-            self._next()
+        for _ in self.starting(put):
+            pass
 
-    def _next(self) -> None:
+    def starting(self, put: Callable[[tuple[int, object]], object]) -> Iterator[None]:
+        """As `start`; stops after some statements, as making each takes time (E3)."""
+        self._put = put
+        for number in range(1, self._server.concurrency + 1):
+            if not self._next():
+                return
+            if number % _BURST == 0:
+                yield
+
+    def _next(self) -> bool:
+        """Send a statement; return whether there was one."""
         number = next(self._waiting, None)
         if number is None:
-            return
+            return False
         self._open.add(number)
         if self._state.left() <= 0.0:
             self._put((number, self._state.late(sent=False)))
         else:
             self._again(number)
+        return True
 
     def _again(self, number: int) -> None:
         self._server.send(
             self.session,
             self._parts[number],
-            self.statement,
             max(self._state.left(), _STEP),
             lambda what: self._put((number, what)),
         )

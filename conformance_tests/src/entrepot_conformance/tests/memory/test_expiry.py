@@ -109,10 +109,17 @@ def test_an_expired_conversation_begins_anew(memories: Memories) -> None:
 
 @pytest.mark.parametrize("how", ["append", "retry", "replace", "truncate"])
 def test_each_write_starts_the_time_anew(memories: Memories, how: str) -> None:
-    # M8: so many seconds after the last write; it survives replace
-    memory = memory_with_expiry(memories)
-    if memory is None:
-        return
+    # M8: so many seconds after the last write; it survives replace. Of a slow engine a longer time is asked.
+    for ttl in (TTL, 4 * TTL, 16 * TTL):
+        memory = memory_with_expiry(memories, ttl)
+        if memory is None or outlives_its_time(memory, how, ttl):
+            return
+        memory.delete("c")
+    pytest.fail("no reading came in time")
+
+
+def outlives_its_time(memory: ChatMemoryRepository, how: str, ttl: float) -> bool:
+    """Write again and again for longer than the first write lasts; return whether a later reading was in time."""
     first = batch("a", 0)
 
     def write(number: int) -> Write:
@@ -122,22 +129,23 @@ def test_each_write_starts_the_time_anew(memories: Memories, how: str) -> None:
             "replace": lambda: memory.replace("c", batch("a", number)),
             "truncate": lambda: memory.truncate("c", after=first[0].id),
         }
-        return Write(writes[how])
+        return Write(writes[how], ttl)
 
-    latest = Write(lambda: memory.append("c", first))
-    began, number, in_time = latest.began, 1, 0
-    while time.monotonic() < began + 1.6 * TTL:
+    latest = Write(lambda: memory.append("c", first), ttl)
+    began, number, in_time = latest.began, 1, False
+    while time.monotonic() < began + 1.6 * ttl:
+        late = time.monotonic() > began + ttl
         # Where this thread was held up for so long that it may have expired, there is nothing to say.
-        in_time += latest.is_there(lambda: memory.messages("c"))
+        in_time |= latest.is_there(lambda: memory.messages("c")) and late
         try:
             latest = write(number)
         except UnknownMessageError:
-            assert time.monotonic() > latest.began + TTL - 0.01
-            latest = Write(lambda: memory.append("c", first))
+            assert time.monotonic() > latest.began + ttl - 0.01
+            latest = Write(lambda: memory.append("c", first), ttl)
         number += 1
-        time.sleep(TTL / 20)
-    assert in_time
+        time.sleep(ttl / 20)
     latest.until_gone(lambda: memory.messages("c"))
+    return in_time
 
 
 def test_reading_does_not_put_it_off(memories: Memories) -> None:
@@ -198,8 +206,11 @@ def test_the_room_of_what_expired_can_be_freed(memories: Memories) -> None:
     keeping.append("kept", batch("a", 0))
     Write(lambda: memory.append("c", batch("b", 0))).until_gone(lambda: memory.messages("c"))
     new = Write(lambda: memory.append("new", batch("c", 0)))
-    assert memory.remove_expired() in {0, 1}
-    assert memory.remove_expired() in {0, 1}
+    for _ in range(2):
+        removed = memory.remove_expired()
+        # Where this thread was held up for so long, the new one has expired as well.
+        most = 1 if time.monotonic() < new.began + TTL - 0.01 else 2
+        assert 0 <= removed <= most
     new.is_there(lambda: memory.messages("new"))
     assert ids(keeping.messages("kept")) == ids(batch("a", 0))
     assert "kept" in keeping.conversation_ids().items

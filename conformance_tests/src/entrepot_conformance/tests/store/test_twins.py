@@ -209,8 +209,8 @@ def test_pages_of_a_scan_are_those_of_its_twin(stores: Stores) -> None:
 @pytest.mark.large
 @pytest.mark.alone
 def test_no_twin_of_a_store_blocks_the_event_loop(stores: Stores) -> None:
-    # E3: the largest gap of each operation on some thousand documents
-    store = stores(dimension=32)
+    # E3: the largest gap of each operation on some thousand documents, however long a slow engine takes for them
+    store = stores(dimension=32, timeout=60.0)
     store.create_collection()
     many = [
         Document(
