@@ -50,6 +50,7 @@ CASES: list[tuple[Exception, type[EntrepotError], bool, Outcome]] = [
     (told("Neo.TransientError.General.MemoryPoolOutOfMemoryError"), BackendError, True, "not_done"),
     (told("Neo.ClientError.Schema.ConstraintValidationFailed"), BackendError, True, "not_done"),
     (told("Neo.ClientError.Statement.EntityNotFound"), BackendError, True, "not_done"),
+    (told("Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"), BackendError, True, "not_done"),
     (told("Neo.ClientError.Transaction.InvalidBookmark"), BackendError, True, "not_done"),
     (told("Neo.ClientError.Procedure.ProcedureCallFailed"), IndexGoneError, False, "not_done"),
     (told("Neo.ClientError.Schema.IndexNotFound"), IndexGoneError, False, "not_done"),
@@ -93,7 +94,12 @@ def test_what_gave_way_to_others_is_begun_anew_and_nothing_else() -> None:
         for error, *_ in CASES
         if gave_way(error) and isinstance(error, Neo4jError)
     }
-    assert anew == {"DeadlockDetected", "ConstraintValidationFailed", "EntityNotFound"}
+    assert anew == {
+        "DeadlockDetected",
+        "ConstraintValidationFailed",
+        "EntityNotFound",
+        "EquivalentSchemaRuleAlreadyExists",
+    }
     stale = [error for error, *_ in CASES if is_stale(error)]
     assert len(stale) == 1
 

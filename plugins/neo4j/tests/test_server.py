@@ -21,7 +21,7 @@ from entrepot.errors import (
 )
 from entrepot.exchange import deadline
 from entrepot_neo4j import Neo4jFilterConverter
-from entrepot_neo4j.catalog import check, describe, sealed, whole
+from entrepot_neo4j.catalog import check, describe, sealed, together, whole
 from entrepot_neo4j.commands import Unit, change, read
 from entrepot_neo4j.filters import predicate
 from entrepot_neo4j.names import label_of
@@ -203,6 +203,36 @@ def test_a_read_that_meets_a_write_reads_again(make: Make) -> None:
     assert server.run(whole(place, meddling)) == [[3]]
     assert len(tries) == 2
     assert place.seal.value not in (None, seen)
+
+
+def test_what_is_read_by_several_statements_is_of_one_moment(make: Make) -> None:
+    # D2: a call of several documents is seen whole, however many are asked for
+    store = make()
+    store.add([Document(None, id=str(n), metadata={"g": 0}, vector=VECTOR) for n in range(2)])
+    store.count()
+    place, server = store._here(), store._server
+    text = f"MATCH (n:{place.names.generation} {{id: $id}}) RETURN n.j"
+    tries: list[int] = []
+
+    class Meddling:
+        rows = 10
+
+        def __init__(self) -> None:
+            self.text = text
+
+        @property
+        def parameters(self) -> dict[str, Any]:
+            tries.append(1)
+            if len(tries) == 1:
+                make().update(["0", "1"], set={"g": 1})
+            return {"id": "1"}
+
+    meddling: Any = Meddling()  # what is asked of a Statement
+    found = server.run(together(place, [read(text, id="0"), meddling]))
+    assert len(tries) == 2
+    assert ['{"g":1}' in rows[0][0] for rows in found] == [True, True]
+    names = [str(n) for n in range(2)]
+    assert [one.metadata for one in store.get([f"none {n}" for n in range(1500)] + names)] == [{"g": 1}] * 2
 
 
 def test_a_writer_waits_for_nobody_who_reads_but_at_the_end(make: Make) -> None:
@@ -392,6 +422,32 @@ def test_transactions_that_give_way_are_begun_anew(make: Make) -> None:
     assert len(tries) >= 3
     marks = server.run(whole(place, read(f"MATCH (n:{place.names.generation}) RETURN n.v")))
     assert marks in ([["0"], ["0"]], [["1"], ["1"]])
+
+
+def test_an_index_that_several_make_at_once_is_made_once(make: Make, admin: Driver, name: str) -> None:
+    # D5, M1, E4: the server looks whether it is there before it makes it, and refuses whoever comes in between
+    server = make()._server
+    meet = threading.Barrier(4)
+    done: list[int] = []
+
+    def making() -> None:
+        for n in range(10):
+            meet.wait(30)
+            server.run(
+                iter_of(change(f"CREATE INDEX `{name}_{n}` IF NOT EXISTS FOR (x:`{name}`) ON (x.p{n})"))
+            )
+            done.append(n)
+
+    threads = [threading.Thread(target=making) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(60)
+    made = rows(admin, "SHOW INDEXES YIELD name WHERE name STARTS WITH $name RETURN name", name=f"{name}_")
+    for (index,) in made:
+        rows(admin, f"DROP INDEX `{index}`")
+    assert sorted(done) == [n for n in range(10) for _ in range(4)]
+    assert len(made) == 10
 
 
 def test_a_client_that_is_given_is_used_and_stays_open(

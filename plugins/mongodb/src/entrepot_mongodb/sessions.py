@@ -31,6 +31,7 @@ from entrepot.exchange import remaining
 from entrepot.scripted import acarry_out, carry_out
 from entrepot_mongodb import faults
 from entrepot_mongodb.commands import Aggregate, Call, Find, Open, Pause, Take
+from entrepot_mongodb.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator
@@ -167,7 +168,7 @@ class Server:
             agiven=cast("Any", client) if isinstance(client, AsyncMongoClient) else None,
         )
         self._calls: set[asyncio.Task[Any]] = set()
-        self._guards: dict[int, asyncio.Task[None]] = {}
+        self._guards: dict[int, _Guard] = {}
         self.has_sync = self._clients.has_sync
         self.has_async = self._clients.has_async
 
@@ -176,14 +177,14 @@ class Server:
         """The driver's client: the user's, or that of sync operations."""
         return self._clients.native
 
-    def _made(self, kind: Any) -> Any:
+    def _made(self, kind: Any, **more: Any) -> Any:
         """Return a new client, which connects when it is used.
 
         Raises:
             ConfigurationError: The driver does not take what the options say, such as a file that is not there.
         """
         try:
-            return kind(**self._address.keywords(self.timeout))
+            return kind(**self._address.keywords(self.timeout), **more)
         except (DriverConfigurationError, InvalidURI, ValueError, TypeError, OSError) as error:
             msg = f"the driver refuses the options of {self.where} ({type(error).__name__})"
             raise ConfigurationError(
@@ -194,15 +195,19 @@ class Server:
 
     def _made_here(self) -> Any:
         """Return a new client of the running event loop."""
-        made = self._made(AsyncMongoClient)
-        self._guards[id(made)] = asyncio.get_running_loop().create_task(_close_at_the_end(made))
+        watch = Watch()
+        made = self._made(AsyncMongoClient, event_listeners=[watch])
+        end = asyncio.get_running_loop().create_task(_close_at_the_end(made))
+        self._guards[id(made)] = _Guard(end, watch)
         return made
 
     async def _close_here(self, made: Any) -> None:
         """Close a client of the running event loop."""
         guard = self._guards.pop(id(made), None)
-        if guard is not None and guard.cancel():
-            await asyncio.wait([guard])
+        if guard is not None and not guard.end.done():  # else the loop ends, and has cancelled all
+            await guard.watch.at_rest()
+            guard.end.cancel()
+            await asyncio.wait([guard.end])
         await made.close()
 
     def close(self) -> None:
@@ -252,7 +257,8 @@ class Server:
     async def arun(self, script: Script[T], collection: str = "") -> T:
         """As `run`."""
         state = _State(self, collection)
-        database = (await self._clients.here()).get_database(self.database, **_MAJORITY)
+        client = await self._clients.here()
+        database = client.get_database(self.database, **_MAJORITY)
 
         async def ask(step: Any) -> Any:
             left = state.sending(step)
@@ -263,6 +269,8 @@ class Server:
                 with _within(left):
                     answer = await self._to_its_end(_ado(database, step, state))
             except Exception as error:
+                if (guard := self._guards.get(id(client))) is not None:
+                    await guard.watch.at_rest()  # the loop may end with this
                 raise state.fault(error) from error
             state.answered()
             return answer
@@ -287,6 +295,18 @@ class Server:
         except asyncio.CancelledError:
             task.add_done_callback(_ignore)
             raise
+
+
+class _Guard(NamedTuple):
+    """What belongs to a client of an event loop.
+
+    Attributes:
+        end: The task that closes it when the loop ends.
+        watch: Tells when it can be closed.
+    """
+
+    end: asyncio.Task[None]
+    watch: Watch
 
 
 async def _close_at_the_end(made: Any) -> None:

@@ -14,7 +14,7 @@ of a transaction, so readers do not wait for each other, and writers wait for a 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, cast
 from uuid import uuid4
 
 from entrepot.capabilities import Metric
@@ -24,7 +24,7 @@ from entrepot_neo4j.commands import ROWS, Statement, Unit, change, read
 from entrepot_neo4j.names import COLLECTIONS, Names, label_of, names_of, new_generation, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from entrepot_neo4j.commands import Script
 
@@ -40,6 +40,8 @@ _REMOVED: Final = 5000
 _LABEL: Final = quoted(COLLECTIONS)
 
 Version = tuple[int, ...]
+_Read: TypeAlias = "tuple[list[list[list[Any]]], str]"
+"""The rows of some statements, and the seal."""
 
 
 class Seal:
@@ -115,28 +117,43 @@ def whole(place: Place, statement: Statement) -> Script[list[list[Any]]]:
     Raises:
         CollectionNotFoundError: The collection is gone.
     """
+    [rows] = yield from together(place, [statement])
+    return rows
+
+
+def together(place: Place, statements: Sequence[Statement]) -> Script[list[list[list[Any]]]]:
+    """Return the rows of each of some statements that read, which are all those of one moment.
+
+    Raises:
+        CollectionNotFoundError: The collection is gone.
+    """
+    most = min(statement.rows for statement in statements)
+
+    def answers() -> Script[list[list[list[Any]]]]:
+        found: list[list[list[Any]]] = []
+        for statement in statements:
+            rows = yield statement
+            found.append(list(rows))
+        return found
+
+    def optimistic() -> Script[_Read]:
+        found = yield from answers()
+        return found, (yield from _look(place))
+
+    def locked() -> Script[_Read]:
+        seal = yield from _look(place)
+        return (yield from answers()), seal
+
     for _ in range(_TRIES):
         known = place.seal.value
         if known is None:
             break
-
-        def optimistic() -> Script[tuple[list[list[Any]], str]]:
-            rows = yield statement
-            seal = yield from _look(place)
-            return rows, seal
-
-        rows, seal = yield Unit(optimistic, changes=False, rows=statement.rows)
-        place.seal.value = seal
+        found, seal = cast("_Read", (yield Unit(optimistic, changes=False, rows=most)))
+        place.seal.value = seal  # others may set it at the same time
         if seal == known:
-            return list(rows)
-
-    def locked() -> Script[tuple[list[list[Any]], str]]:
-        seal = yield from _look(place)
-        rows = yield statement
-        return rows, seal
-
-    rows, place.seal.value = yield Unit(locked, changes=False, rows=statement.rows)
-    return list(rows)
+            return found
+    found, place.seal.value = cast("_Read", (yield Unit(locked, changes=False, rows=most)))
+    return found
 
 
 def sealed(place: Place, script: Callable[[], Script[Any]], *, rows: int = ROWS) -> Script[Any]:

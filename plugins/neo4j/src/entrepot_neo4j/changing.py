@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 _NUMBERS: Final = 8000
 """Numbers that one statement sends, to a server that takes vectors as lists of them."""
 _CHARACTERS: Final = 250_000
-_ROWS: Final = 100
-"""About how many characters, and how many documents, one statement sends: the driver packs them in the event loop."""
+_ROWS: Final = 40
+"""About how many characters, and how many documents, one statement sends: the driver packs them in the event loop (E3)."""
 _META: Final = ("metadata",)
 
 
@@ -58,12 +58,12 @@ def write(
         wanted = rows
         guarded = if_exists == "error" or inside is not TRUE
         if guarded or if_exists == "skip":
-            there = yield from _claim(place, [row["id"] for row in rows])
+            there = yield from _claim(place, [row.id for row in rows])
             yield from work(_refuse, names, there, if_exists, inside, at_once=len(there) <= AT_ONCE)
             if if_exists == "skip":
                 kept = {stored_id(record.id) for record in there}
                 yield from _release(place, sorted(kept))
-                wanted = [row for row in rows if row["id"] not in kept]
+                wanted = [row for row in rows if row.id not in kept]
         yield from _store(place, wanted)
 
     yield from sealed(place, unit)
@@ -76,26 +76,26 @@ def _rows_of(records: Sequence[Record], place: Place) -> list[Row]:
 def _store(place: Place, rows: Sequence[Row]) -> Script[None]:
     """Write documents, whether their nodes are there or not."""
     text = (
-        f"UNWIND $rows AS r MERGE (n:{place.names.generation} {{id: r.id}})"
-        f" SET n:{place.names.label}, n.v = r.v, n.j = r.j, n.t = split(r.t, $separator), n.w = r.w"
+        f"UNWIND $rows AS r MERGE (n:{place.names.generation} {{id: r[0]}})"
+        f" SET n:{place.names.label}, n.v = r[1], n.j = r[2], n.t = split(r[3], $separator), n.w = r[4]"
         " REMOVE n.lock, n.fresh"
-        " WITH n, r CALL db.create.setNodeVectorProperty(n, 'embedding', r.e) RETURN count(*)"
+        " WITH n, r CALL db.create.setNodeVectorProperty(n, 'embedding', r[5]) RETURN count(*)"
     )
     for piece in _pieces(rows, place):
         yield change(text, rows=piece, separator=SEPARATOR)
 
 
-def _pieces(rows: Sequence[Row], place: Place) -> Iterator[list[Row]]:
-    """Yield rows in pieces that are sent in a moment."""
+def _pieces(rows: Sequence[Row], place: Place) -> Iterator[list[list[Any]]]:
+    """Yield rows in pieces that are sent in a moment, as the driver takes them."""
     numbers = 0 if place.modern else place.info.dimension
-    piece: list[Row] = []
+    piece: list[list[Any]] = []
     size = sent = 0
     for row in rows:
-        own = len(row["j"]) + len(row["t"]) + 4 * place.info.dimension
+        own = row.size + 4 * place.info.dimension
         if len(piece) == _ROWS or (piece and (size + own > _CHARACTERS or sent + numbers > _NUMBERS)):
             yield piece
             piece, size, sent = [], 0, 0
-        piece.append(row)
+        piece.append(list(row))
         size += own
         sent += numbers
     if piece:
@@ -175,8 +175,8 @@ def update(  # noqa: PLR0913, PLR0917 - what an update is
                 _updated, kept, changes, unset, limits, inside, at_once=len(kept) <= AT_ONCE
             )
             text = (
-                f"UNWIND $rows AS r MATCH (n:{place.names.generation} {{id: r.id}})"
-                " SET n.v = r.v, n.j = r.j, n.t = split(r.t, $separator)"
+                f"UNWIND $rows AS r MATCH (n:{place.names.generation} {{id: r[0]}})"
+                " SET n.v = r[1], n.j = r[2], n.t = split(r[3], $separator)"
             )
             for piece in _pieces(rows, place):
                 yield change(text, rows=piece, separator=SEPARATOR)

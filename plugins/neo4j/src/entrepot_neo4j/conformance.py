@@ -9,12 +9,13 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from entrepot import Document, SearchRequest
+from entrepot import Document, SearchRequest, UserMessage
 from entrepot.urls import parse_url
 from entrepot_conformance.servers import ServerSpec
 from entrepot_neo4j.catalog import check_server
 from entrepot_neo4j.commands import read
-from entrepot_neo4j.config import Neo4jConfig
+from entrepot_neo4j.config import Neo4jConfig, Neo4jMemoryConfig
+from entrepot_neo4j.memory import Neo4jChatMemoryRepository
 from entrepot_neo4j.servers import server_of
 from entrepot_neo4j.store import Neo4jVectorStore
 
@@ -52,7 +53,7 @@ def _told(url: str, script: Script[Any], *, timeout: float = 5.0) -> Any:
 
 
 def ready(url: str) -> None:
-    """Return if the server answers, and has made an index and searched it: the first time takes it seconds.
+    """Return if the server answers, and has done once what takes it seconds the first time: indexes, and a search.
 
     Raises:
         EntrepotError: It does not, or could not.
@@ -64,6 +65,10 @@ def ready(url: str) -> None:
         store.add([Document("ready", id="1", metadata={"n": 1}, vector=[1.0, 0.0])])
         store.similarity_search(SearchRequest(vector=[1.0, 0.0], filter="n == 1"))
         store.drop_collection()
+    given = Neo4jMemoryConfig.from_url(parse_url(url))
+    with Neo4jChatMemoryRepository(**given, timeout=60.0).connect() as memory:
+        memory.append("ready", [UserMessage("ready")])
+        memory.delete("ready")
 
 
 def _components() -> Script[dict[str, Any]]:

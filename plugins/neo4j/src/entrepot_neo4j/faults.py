@@ -53,7 +53,7 @@ _BOOKMARKS: Final = (
 )
 _NO_INDEX: Final = ("Neo.ClientError.Schema.IndexNotFound", "Neo.ClientError.Procedure.ProcedureCallFailed")
 _MADE_BY_ANOTHER: Final = "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"
-"""IF NOT EXISTS looks before it makes: of two that make an index at once, one is told this."""
+"""IF NOT EXISTS looks before it makes: of two that make an index at once, one is told this. Once more, it finds it."""
 _MEMORY: Final = "Neo.TransientError.General."
 
 
@@ -64,13 +64,13 @@ class IndexGoneError(BackendError):
 def gave_way(error: Exception) -> bool:
     """Whether the server gave a transaction up for another one: nothing was done, and it may be begun anew.
 
-    A node that was deleted while a transaction waited for it counts as such, and so does a unique id that another one
-    had made meanwhile.
+    A node that was deleted while a transaction waited for it counts as such, and so do a unique id and an index that
+    another one had made meanwhile.
     """
     if isinstance(error, TransientError):
         return not code_of(error).startswith(_MEMORY) and code_of(error) not in _BOOKMARKS
     return isinstance(error, Neo4jError) and (
-        isinstance(error, ConstraintError) or code_of(error) == _VANISHED
+        isinstance(error, ConstraintError) or code_of(error) in {_VANISHED, _MADE_BY_ANOTHER}
     )
 
 
@@ -153,7 +153,7 @@ def _answered(error: Neo4jError, where: str, lost: Outcome) -> EntrepotError:
             f"{where} cannot do this now ({code})", hint="ask less at a time, or give it more memory",
             retryable=True, outcome="not_done",
         )  # fmt: skip
-    if code == _MADE_BY_ANOTHER or gave_way(error):
+    if gave_way(error):
         return BackendError(f"{where} met another transaction ({code})", retryable=True, outcome="not_done")
     if isinstance(error, ClientError):
         if code in _NO_INDEX:

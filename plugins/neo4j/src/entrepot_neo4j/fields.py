@@ -7,7 +7,7 @@ documents bring is never a name in the engine, and nothing of an older version o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
 import msgspec
@@ -43,7 +43,30 @@ class _Kept(msgspec.Struct, array_like=True, frozen=True):
 
 _DECODER: Final = msgspec.json.Decoder(_Kept)
 
-Row = dict[str, Any]
+
+class Row(NamedTuple):
+    """A document as parameters of a write; it is sent as a list, which the driver packs faster than a map.
+
+    Attributes:
+        id: The property `id`.
+        v: The mark of this write.
+        j: What is kept.
+        t: The tokens as one string.
+        w: The words.
+        e: The vector.
+    """
+
+    id: str
+    v: str
+    j: str
+    t: str
+    w: str | None = None
+    e: Any = None
+
+    @property
+    def size(self) -> int:
+        """How many characters its strings have together."""
+        return len(self.j) + len(self.t) + len(self.w or "")
 
 
 def stored_id(name: str) -> str:
@@ -58,32 +81,30 @@ def rows_of(records: Sequence[Record], *, modern: bool) -> list[Row]:
         records: The documents.
         modern: Whether the server takes vectors as such; others get lists of numbers.
     """
-    made: list[Row] = [
-        {
-            "id": stored_id(record.id),
-            "v": uuid4().hex,
-            "j": msgspec.json.encode(
-                _Kept(record.id, record.text, msgspec.Raw(record.metadata_json))
-            ).decode(),
-            "t": SEPARATOR.join(tokens_of(record.metadata)),
-            "w": None if record.text is None else " ".join(words_in(record.text)) or None,
-            "e": vector_parameter(record.vector, modern=modern),
-        }
+    made = [
+        Row(
+            stored_id(record.id),
+            uuid4().hex,
+            msgspec.json.encode(_Kept(record.id, record.text, msgspec.Raw(record.metadata_json))).decode(),
+            SEPARATOR.join(tokens_of(record.metadata)),
+            None if record.text is None else " ".join(words_in(record.text)) or None,
+            vector_parameter(record.vector, modern=modern),
+        )
         for record in records
     ]
-    made.sort(key=lambda row: row["id"])
+    made.sort(key=lambda row: row.id)
     return made
 
 
 def row_again(kept: str, metadata: Metadata, encoded: bytes) -> Row:
     """Return the parameters of a write that changes the metadata of what is kept."""
     was = _DECODER.decode(kept)
-    return {
-        "id": stored_id(was.id),
-        "v": uuid4().hex,
-        "j": msgspec.json.encode(_Kept(was.id, was.text, msgspec.Raw(encoded))).decode(),
-        "t": SEPARATOR.join(tokens_of(metadata)),
-    }
+    return Row(
+        stored_id(was.id),
+        uuid4().hex,
+        msgspec.json.encode(_Kept(was.id, was.text, msgspec.Raw(encoded))).decode(),
+        SEPARATOR.join(tokens_of(metadata)),
+    )
 
 
 def vector_parameter(vector: NDArray[np.float32], *, modern: bool) -> Any:

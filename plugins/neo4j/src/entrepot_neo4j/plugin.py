@@ -18,6 +18,7 @@ NEO4J_CAPABILITIES = Capabilities(
     hybrid=True,
     ann=True,
     conditional_write="atomic",
+    atomic_batch=True,
     limits=Limits(
         text_bytes=1024 * 1024,
         metadata_bytes=256 * 1024,

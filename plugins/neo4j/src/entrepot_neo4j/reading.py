@@ -8,7 +8,7 @@ from entrepot.errors import RequestError
 from entrepot.filters import FALSE, TRUE
 from entrepot.records import Page, Query, StoredRecord
 from entrepot.scripted import work
-from entrepot_neo4j.catalog import whole
+from entrepot_neo4j.catalog import together, whole
 from entrepot_neo4j.commands import ROWS, Statement
 from entrepot_neo4j.fields import record_of, stored_id
 from entrepot_neo4j.filters import predicate
@@ -97,16 +97,15 @@ def _records(rows: Sequence[Sequence[Any]], include: Sequence[str]) -> list[Stor
 
 def fetch(place: Place, ids: Sequence[str], include: Sequence[str]) -> Script[list[StoredRecord]]:
     """Return the documents with these ids that are there."""
-    found: list[StoredRecord] = []
-    for at in range(0, len(ids), PIECE):
-        names = [stored_id(name) for name in ids[at : at + PIECE]]
-        text = (
-            f"UNWIND $ids AS id MATCH (n:{place.names.generation} {{id: id}})"
-            f" RETURN n.j{shown(place, include)}"
-        )
-        rows = yield from whole(place, asked(place, include, text, {"ids": names}))
-        found += yield from records_of(rows, include)
-    return found
+    text = (
+        f"UNWIND $ids AS id MATCH (n:{place.names.generation} {{id: id}}) RETURN n.j{shown(place, include)}"
+    )
+    names = [stored_id(name) for name in ids]
+    pieces = [names[at : at + PIECE] for at in range(0, len(names), PIECE)]
+    if not pieces:
+        return []
+    answers = yield from together(place, [asked(place, include, text, {"ids": piece}) for piece in pieces])
+    return (yield from records_of([row for rows in answers for row in rows], include))
 
 
 def count(place: Place, query: Query) -> Script[int]:
