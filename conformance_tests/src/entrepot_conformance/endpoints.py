@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote
 
 from entrepot import aopen_chat_memory, open_chat_memory, open_vector_store
@@ -51,7 +51,7 @@ class Stores:
         """
         name = f"{self._name}-{beside}" if beside else self._name
         if self._function is None:
-            store = open_vector_store(self.url(name), **options)
+            store = open_vector_store(self.url(name), **patient(self.spec, options))
         else:
             store = cast("VectorStore", self._function(folder=self._folder, name=name, **options))
         self._opened.append(store)
@@ -96,7 +96,7 @@ class Memories:
     def __call__(self, **options: Any) -> ChatMemoryRepository:
         """Open a repository; `options` are those of `open_chat_memory`, such as ``ttl``."""
         if self._function is None:
-            memory = open_chat_memory(self.url(), **options)
+            memory = open_chat_memory(self.url(), **patient(self.spec, options))
         else:
             memory = cast(
                 "ChatMemoryRepository", self._function(folder=self._folder, name=self._name, **options)
@@ -108,7 +108,7 @@ class Memories:
         """As calling it, from within an event loop."""
         if self._function is not None:
             return await asyncio.to_thread(self, **options)
-        memory = await aopen_chat_memory(self.url(), **options)
+        memory = await aopen_chat_memory(self.url(), **patient(self.spec, options))
         self._opened.append(memory)
         return memory
 
@@ -116,6 +116,15 @@ class Memories:
         """Close what was opened."""
         for memory in self._opened:
             memory.close()
+
+
+PATIENCE: Final = 30.0
+"""Seconds for an exchange with an engine that calls itself slow: making a collection on a busy machine can take ten."""
+
+
+def patient(spec: TargetSpec, options: dict[str, Any]) -> dict[str, Any]:
+    """Return options with a longer timeout for a slow engine, where a test gives none."""
+    return {"timeout": PATIENCE, **options} if spec.slow else options
 
 
 def url_of(spec: TargetSpec, folder: Path, name: str, address: str) -> str:

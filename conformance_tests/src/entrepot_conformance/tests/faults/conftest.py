@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from entrepot_conformance.endpoints import Memories, Stores
     from entrepot_conformance.servers import Way
 
-TIMEOUT = 2.0
-"""Seconds that the stores of these tests give an exchange."""
+TIMEOUT = 4.0
+"""Seconds that the stores of these tests give an exchange: enough for what a slow engine does on a busy machine."""
 SLACK = 2.0
 """Seconds that a refusal may come later on a busy machine."""
+LATE = TIMEOUT + SLACK + 2.0
+"""Seconds after which an answer comes too late."""
 CUTS = (0, 1, 5, 40, 400)
 """Bytes of answers after which a connection breaks."""
 WRONG = "not-the-password-7f3a"

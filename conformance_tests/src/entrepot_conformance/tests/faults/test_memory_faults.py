@@ -15,6 +15,7 @@ from entrepot.errors import AuthenticationError, BackendError, OperationTimeoutE
 from entrepot_conformance.servers import running_server
 from entrepot_conformance.tests.faults.conftest import (
     CUTS,
+    LATE,
     WRONG,
     at,
     in_time,
@@ -231,7 +232,7 @@ def test_an_answer_that_is_late_is_a_timeout(
 ) -> None:
     # E4, E3
     batch = messages("d")
-    with proxy.delaying(6.0), in_time(), pytest.raises((OperationTimeoutError, UnreachableError)) as caught:
+    with proxy.delaying(LATE), in_time(), pytest.raises((OperationTimeoutError, UnreachableError)) as caught:
         append(memory, batch, twin=twin)
     assert caught.value.retryable
     proxy.break_all()

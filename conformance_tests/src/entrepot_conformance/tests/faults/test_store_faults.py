@@ -22,6 +22,7 @@ from entrepot.errors import (
 from entrepot_conformance.servers import running_server
 from entrepot_conformance.tests.faults.conftest import (
     CUTS,
+    LATE,
     WRONG,
     at,
     in_time,
@@ -165,7 +166,7 @@ def test_an_answer_that_is_late_is_a_timeout(
     store: VectorStore, proxy: Proxy, name: str, *, twin: bool
 ) -> None:
     # E4, E3
-    with proxy.delaying(6.0), in_time(), pytest.raises((OperationTimeoutError, UnreachableError)) as caught:
+    with proxy.delaying(LATE), in_time(), pytest.raises((OperationTimeoutError, UnreachableError)) as caught:
         call(store, name, twin=twin)
     assert caught.value.retryable
     proxy.break_all()
@@ -243,7 +244,7 @@ def test_a_write_that_never_reached_the_server_changes_nothing(
 @pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
 def test_a_write_whose_answer_is_late_is_unknown(store: VectorStore, proxy: Proxy, *, twin: bool) -> None:
     # E4, D6
-    with proxy.delaying(6.0), in_time(), pytest.raises((BatchError, BackendError)) as caught:
+    with proxy.delaying(LATE), in_time(), pytest.raises((BatchError, BackendError)) as caught:
         _add(store, [document("late", 1, tag="x")], twin=twin)
     assert caught.value.retryable
     if isinstance(caught.value, BatchError):
