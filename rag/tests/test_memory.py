@@ -150,6 +150,29 @@ def test_a_stream_that_is_left_is_not_kept() -> None:
     assert repository.messages("c") == []
 
 
+def test_a_prompt_that_is_asked_twice_is_said_twice(ask: Ask) -> None:
+    repository = InMemoryChatMemoryRepository()
+    model = ScriptedChatModel(["one", "two"])
+    prompt = (
+        ChatClient(model, advisors=[MessageChatMemoryAdvisor(repository)]).prompt("again").conversation("c")
+    )
+    ask(prompt)
+    ask(prompt)
+    assert shape(repository.messages("c")) == [
+        ("user", "again"), ("assistant", "one"), ("user", "again"), ("assistant", "two"),
+    ]  # fmt: skip
+    assert model.prompts[1].messages[-1].text == "again"
+
+
+def test_an_answer_that_a_model_gives_twice_is_kept_twice(ask: Ask) -> None:
+    repository = InMemoryChatMemoryRepository()
+    same = AssistantMessage("same")
+    client = ChatClient(ScriptedChatModel([same, same]), advisors=[MessageChatMemoryAdvisor(repository)])
+    ask(client.prompt("a").conversation("c"))
+    ask(client.prompt("b").conversation("c"))
+    assert [one.text for one in repository.messages("c")] == ["a", "same", "b", "same"]
+
+
 def test_a_window_can_be_given(ask: Ask) -> None:
     repository = InMemoryChatMemoryRepository()
     model = ScriptedChatModel(echo)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
+import msgspec
+
+from entrepot.documents import new_id
 from entrepot.errors import ConfigurationError, UnsupportedError
 from entrepot.messages import SystemMessage, UserMessage
 from entrepot.observation import is_installed
@@ -126,6 +130,7 @@ class ChatPrompt:
     values: Mapping[str, Any] | None = None
     conversation_id: str | None = None
     further: tuple[Advisor, ...] = ()
+    made: frozenset[str] = frozenset()
 
     def system(self, text: str, /, **parameters: object) -> ChatPrompt:
         """Set the instructions to the model."""
@@ -134,7 +139,7 @@ class ChatPrompt:
     def user(self, text: str, /, *, media: Iterable[Media] = (), **parameters: object) -> ChatPrompt:
         """Add what the user says."""
         message = UserMessage(_filled(text, parameters), media=tuple(media))
-        return replace(self, said=(*self.said, message))
+        return replace(self, said=(*self.said, message), made=self.made | {message.id})
 
     def messages(self, messages: Iterable[Message]) -> ChatPrompt:
         """Add messages, such as those of a conversation that the caller keeps."""
@@ -245,7 +250,8 @@ class ChatPrompt:
         if not self.said:
             msg = "there is nothing to ask"
             raise ConfigurationError(msg, hint="say something by .user(text), or give .messages([...])")
-        messages = self.said
+        # A prompt that is asked twice is said twice: its texts are messages of their own each time.
+        messages = tuple(_anew(one) if one.id in self.made else one for one in self.said)
         if self.instructions is not None and not any(isinstance(one, SystemMessage) for one in messages):
             messages = (SystemMessage(self.instructions), *messages)
         return ChatRequest(
@@ -381,15 +387,28 @@ def _prompt(request: ChatRequest) -> Prompt:
     )
 
 
+def _anew(message: Message) -> Message:
+    return msgspec.structs.replace(message, id=new_id(), created=datetime.now(UTC))
+
+
+def _own(response: ChatResponse) -> ChatResponse:
+    """Return a response whose messages are its own: a model that keeps answers may return one more than once."""
+    generations = tuple(
+        msgspec.structs.replace(one, message=msgspec.structs.replace(one.message, id=new_id()))
+        for one in response.generations
+    )
+    return msgspec.structs.replace(response, generations=generations)
+
+
 def _asked(model: ChatModel, request: ChatRequest, chain: Chain) -> Advice[ChatResponse]:
     """Ask the model for a whole answer."""
     prompt = _prompt(request)
     if not is_installed():
-        return cast("ChatResponse", (yield Call(model.call, model.acall, (prompt,), {})))
+        return _own((yield Call(model.call, model.acall, (prompt,), {})))
     span, began = _begun(model, prompt, chain), time.perf_counter()
 
     def asking() -> Advice[ChatResponse]:
-        response: ChatResponse = yield Call(model.call, model.acall, (prompt,), {})
+        response = _own((yield Call(model.call, model.acall, (prompt,), {})))
         observation.answered(span, prompt, model.name, response, began)
         return response
 
