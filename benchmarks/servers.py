@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from entrepot.records import Query
 
 BACKENDS = os.environ.get(
-    "ENTREPOT_BENCH_SERVERS", "postgres,redis,milvus,elasticsearch,cassandra,neo4j,mongodb,pinecone"
+    "ENTREPOT_BENCH_SERVERS", "postgres,redis,milvus,elasticsearch,cassandra,neo4j,mongodb"
 ).split(",")
 ROWS, DIMENSION, TOP_K = 10_000, 256, 10
 FILTERS = {"no filter": None, "filter of 1 %": "share == 1", "filter of 50 %": "share <= 50"}
