@@ -110,6 +110,7 @@ class MixedUpserts(SimpleVectorStore):
         texts = {known.id: known.text for known in self._fetch([record.id for record in records], ("text",))}
         if texts and if_exists == "replace":
             super()._write([record._replace(text=texts.get(record.id)) for record in records], if_exists)
+            time.sleep(0.001)
         return super()._write(records, if_exists)
 
 
