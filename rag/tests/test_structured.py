@@ -6,10 +6,12 @@ import asyncio
 from typing import Annotated, Any, Literal
 
 import msgspec
+import pydantic
 import pytest
 
 from entrepot import InMemoryChatMemoryRepository
 from entrepot.errors import ConfigurationError
+from entrepot.messages import ToolResponseMessage
 from entrepot_rag import ChatClient, MessageChatMemoryAdvisor, ScriptedChatModel, StructuredOutputError
 from entrepot_rag.models.scripted import asking
 
@@ -79,3 +81,32 @@ def test_types_that_no_json_has_are_refused() -> None:
         ChatClient(ScriptedChatModel([])).prompt("q").structured(complex)
     with pytest.raises(ConfigurationError, match="repairs"):
         ChatClient(ScriptedChatModel([])).prompt("q").structured(City, repairs=-1)
+
+
+class Town(pydantic.BaseModel):
+    """A town."""
+
+    name: str
+    people: int = pydantic.Field(ge=0)
+
+
+def test_models_of_pydantic() -> None:
+    model = ScriptedChatModel(['{"name": "Sofia", "people": -1}', '{"name": "Sofia", "people": 5}'])
+    assert ChatClient(model).prompt("q").structured(Town) == Town(name="Sofia", people=5)
+    schema = msgspec.json.decode(model.prompts[0].messages[0].text.split("schema:\n")[1])
+    assert schema["properties"]["people"]["minimum"] == 0
+    assert "people" in model.prompts[1].messages[-1].text
+
+
+def test_tools_take_and_return_models_of_pydantic() -> None:
+    def grow(town: Town, by: int) -> Town:
+        return Town(name=town.name, people=town.people + by)
+
+    arguments = {"town": {"name": "Sofia", "people": 5}, "by": 2}
+    model = ScriptedChatModel(
+        [asking("grow", arguments), asking("grow", {"town": {"name": 1}, "by": 2}), "done"]
+    )
+    response = ChatClient(model, tools=[grow]).prompt("q").call()
+    texts = [one.responses[0].text for one in response.exchange if isinstance(one, ToolResponseMessage)]
+    assert texts[0] == '{"name":"Sofia","people":7}'
+    assert texts[1].startswith("Error:")
