@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 
+from entrepot import steps
 from entrepot.errors import ConfigurationError
 from entrepot.steps import Call
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
 
+    from entrepot.steps import Steps
     from entrepot_rag.chat import Chunk
 
 T = TypeVar("T")
@@ -39,39 +42,13 @@ if TYPE_CHECKING:
 
 
 def run(advice: Advice[T]) -> T:
-    """Carry out; blocks. Pieces go nowhere."""
-    try:
-        item = next(advice)
-        while True:
-            if isinstance(item, Emit):
-                item = advice.send(None)
-                continue
-            try:
-                answer = item.sync(*item.args, **item.kwargs)
-            except BaseException as error:  # noqa: BLE001 - the advisors decide what to do with it
-                item = advice.throw(error)
-            else:
-                item = advice.send(answer)
-    except StopIteration as end:
-        return cast("T", end.value)
+    """Carry out a call; blocks. Pieces, which only streams have, go nowhere."""
+    return steps.run(_unheard(advice))
 
 
 async def arun(advice: Advice[T]) -> T:
-    """Carry out, and await what it needs. Pieces go nowhere."""
-    try:
-        item = next(advice)
-        while True:
-            if isinstance(item, Emit):
-                item = advice.send(None)
-                continue
-            try:
-                answer = await item.coroutine(*item.args, **item.kwargs)
-            except BaseException as error:  # noqa: BLE001 - as above
-                item = advice.throw(error)
-            else:
-                item = advice.send(answer)
-    except StopIteration as end:
-        return cast("T", end.value)
+    """As `run`, and awaits what it needs."""
+    return await steps.arun(_unheard(advice))
 
 
 def stream(advice: Advice[T]) -> Generator[Chunk, None, T]:
@@ -85,28 +62,15 @@ def stream(advice: Advice[T]) -> Generator[Chunk, None, T]:
                 else:
                     answer = item.sync(*item.args, **item.kwargs)
             except GeneratorExit:
-                _close(advice)
+                with suppress(StreamClosedError):
+                    steps.run(_left(advice))
                 raise
-            except BaseException as error:  # noqa: BLE001 - as above
+            except BaseException as error:  # noqa: BLE001 - the advisors decide what to do with it
                 item = advice.throw(error)
             else:
                 item = advice.send(answer)
     except StopIteration as end:
         return cast("T", end.value)
-
-
-def _close(advice: Advice[Any]) -> None:
-    try:
-        item = advice.throw(StreamClosedError())
-        while True:
-            try:
-                answer = None if isinstance(item, Emit) else item.sync(*item.args, **item.kwargs)
-            except BaseException as error:  # noqa: BLE001 - as above
-                item = advice.throw(error)
-            else:
-                item = advice.send(answer)
-    except (StopIteration, StreamClosedError):
-        return
 
 
 async def astream(advice: Advice[T], done: Callable[[T], None]) -> AsyncGenerator[Chunk]:
@@ -120,9 +84,10 @@ async def astream(advice: Advice[T], done: Callable[[T], None]) -> AsyncGenerato
                 else:
                     answer = await item.coroutine(*item.args, **item.kwargs)
             except GeneratorExit:
-                await _aclose(advice)
+                with suppress(StreamClosedError):
+                    await steps.arun(_left(advice))
                 raise
-            except BaseException as error:  # noqa: BLE001 - as above
+            except BaseException as error:  # noqa: BLE001 - the advisors decide what to do with it
                 item = advice.throw(error)
             else:
                 item = advice.send(answer)
@@ -130,24 +95,25 @@ async def astream(advice: Advice[T], done: Callable[[T], None]) -> AsyncGenerato
         done(cast("T", end.value))
 
 
-async def _aclose(advice: Advice[Any]) -> None:
-    try:
-        item = advice.throw(StreamClosedError())
-        while True:
-            try:
-                answer = None if isinstance(item, Emit) else await item.coroutine(*item.args, **item.kwargs)
-            except BaseException as error:  # noqa: BLE001 - as above
-                item = advice.throw(error)
-            else:
-                item = advice.send(answer)
-    except (StopIteration, StreamClosedError):
-        return
+def _unheard(advice: Advice[T], first: Callable[[], Item] | None = None) -> Steps[T]:
+    """Return the calls of advice, without its pieces."""
+    return cast("Steps[T]", altered(advice, lambda item: None if isinstance(item, Emit) else item, first))
 
 
-def altered(advice: Advice[T], alter: Callable[[Item], Item | None]) -> Advice[T]:
-    """Return the same advice, with each item that it yields altered, or left out if `alter` returns None."""
+def _left(advice: Advice[T]) -> Steps[T]:
+    """Return what is still to be done for advice whose stream is left: it is told, and cleans up."""
+    return _unheard(advice, lambda: advice.throw(StreamClosedError()))
+
+
+def altered(
+    advice: Advice[T], alter: Callable[[Item], Item | None], first: Callable[[], Item] | None = None
+) -> Advice[T]:
+    """Return the same advice, with each item that it yields altered, or left out if `alter` returns None.
+
+    `first` takes the place of the advice's first step.
+    """
     try:
-        item = next(advice)
+        item = next(advice) if first is None else first()
         while True:
             other = alter(item)
             if other is None:
@@ -155,7 +121,7 @@ def altered(advice: Advice[T], alter: Callable[[Item], Item | None]) -> Advice[T
                 continue
             try:
                 answer = yield other
-            except BaseException as error:  # noqa: BLE001 - as above
+            except BaseException as error:  # noqa: BLE001 - the advisors decide what to do with it
                 item = advice.throw(error)
             else:
                 item = advice.send(answer)
