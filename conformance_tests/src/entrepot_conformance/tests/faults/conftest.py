@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import pytest  # noqa: TC002 - pytest reads the annotations of hooks
+import pytest
 
 from entrepot_conformance.keeper import ways
 from entrepot_conformance.proxy import Proxy
+from entrepot_conformance.recording import spec_of
 from entrepot_conformance.servers import WAYS
 
 if TYPE_CHECKING:
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
     from entrepot_conformance.endpoints import Memories, Stores
     from entrepot_conformance.servers import Way
 
-TIMEOUT = 4.0
-"""Seconds that the stores of these tests give an exchange: enough for what a slow engine does on a busy machine."""
+TIMEOUT = 2.0
+"""Seconds that the stores of these tests give an exchange."""
+SLOW_TIMEOUT = 4.0
+"""The same, of an engine that calls itself slow."""
 SLACK = 2.0
 """Seconds that a refusal may come later on a busy machine."""
-LATE = TIMEOUT + SLACK + 2.0
-"""Seconds after which an answer comes too late."""
 CUTS = (0, 1, 5, 40, 400)
 """Bytes of answers after which a connection breaks."""
 WRONG = "not-the-password-7f3a"
@@ -53,7 +54,7 @@ def at(url: str, host: str, port: int) -> str:
 
 
 @contextmanager
-def in_time(timeout: float = TIMEOUT) -> Generator[None]:
+def in_time(timeout: float) -> Generator[None]:
     """Check that what happens within ends in time."""
     began = time.monotonic()
     yield
@@ -61,9 +62,16 @@ def in_time(timeout: float = TIMEOUT) -> Generator[None]:
     assert took < timeout + SLACK, f"took {took:.1f} s of a timeout of {timeout:g} s"
 
 
-def options(**given: Any) -> dict[str, Any]:
-    """Return the options of a store or memory of these tests."""
-    return {"timeout": TIMEOUT, **given}
+@pytest.fixture
+def timeout(request: pytest.FixtureRequest) -> float:
+    """Return the seconds that an exchange with the test's target gets."""
+    spec = spec_of(request.node)
+    return SLOW_TIMEOUT if spec is not None and spec.slow else TIMEOUT
+
+
+def late(timeout: float) -> float:
+    """Return the seconds after which an answer comes too late."""
+    return timeout + SLACK + 2.0
 
 
 def with_password(url: str, password: str) -> str:

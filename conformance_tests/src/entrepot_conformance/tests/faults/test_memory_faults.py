@@ -15,11 +15,10 @@ from entrepot.errors import AuthenticationError, BackendError, OperationTimeoutE
 from entrepot_conformance.servers import running_server
 from entrepot_conformance.tests.faults.conftest import (
     CUTS,
-    LATE,
     WRONG,
     at,
     in_time,
-    options,
+    late,
     proxied,
     startable,
     with_password,
@@ -43,10 +42,10 @@ def proxy(memories: Memories) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def memory(memories: Memories, proxy: Proxy) -> ChatMemoryRepository:
+def memory(memories: Memories, proxy: Proxy, timeout: float) -> ChatMemoryRepository:
     """Return a memory with one conversation of three messages, opened through the proxy."""
     assert proxy.port
-    memory = memories(**options())
+    memory = memories(timeout=timeout)
     memory.append(NAME, messages("a", "b", "c"))
     return memory
 
@@ -90,34 +89,34 @@ def replace(memory: ChatMemoryRepository, batch: list[Message], *, twin: bool) -
         memory.replace(NAME, batch)
 
 
-def _open(url: str, *, twin: bool) -> None:
+def _open(url: str, timeout: float, *, twin: bool) -> None:
     async def opened() -> None:
-        await aopen_chat_memory(url, **options())
+        await aopen_chat_memory(url, timeout=timeout)
 
     if twin:
         asyncio.run(opened())
     else:
-        open_chat_memory(url, **options())
+        open_chat_memory(url, timeout=timeout)
 
 
 @pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
-def test_a_refused_port_is_unreachable(memories: Memories, *, twin: bool) -> None:
+def test_a_refused_port_is_unreachable(memories: Memories, timeout: float, *, twin: bool) -> None:
     # E2, E3
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and listens not
         memories.address = at(memories.address, "127.0.0.1", taken.getsockname()[1])
-        with in_time(), pytest.raises(UnreachableError) as caught:
-            _open(memories.url(), twin=twin)
+        with in_time(timeout), pytest.raises(UnreachableError) as caught:
+            _open(memories.url(), timeout, twin=twin)
     assert caught.value.retryable
     assert "127.0.0.1" in str(caught.value)
 
 
 @pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
-def test_a_wrong_password_is_refused_and_not_told(memories: Memories, *, twin: bool) -> None:
+def test_a_wrong_password_is_refused_and_not_told(memories: Memories, timeout: float, *, twin: bool) -> None:
     # E2, E1, E3
     memories.address = with_password(memories.address, WRONG)
-    with in_time(), pytest.raises(AuthenticationError) as caught:
-        _open(memories.url(), twin=twin)
+    with in_time(timeout), pytest.raises(AuthenticationError) as caught:
+        _open(memories.url(), timeout, twin=twin)
     assert not caught.value.retryable
     assert caught.value.hint
     assert caught.value.__cause__ is not None
@@ -127,31 +126,31 @@ def test_a_wrong_password_is_refused_and_not_told(memories: Memories, *, twin: b
 @pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("after", CUTS)
 def test_a_read_that_is_broken_off_once_is_answered(
-    memory: ChatMemoryRepository, proxy: Proxy, after: int, *, twin: bool
+    memory: ChatMemoryRepository, proxy: Proxy, after: int, timeout: float, *, twin: bool
 ) -> None:
     # E4, E3, M7
-    with proxy.cutting(after, times=1), in_time():
+    with proxy.cutting(after, times=1), in_time(timeout):
         assert texts(memory, twin=twin) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("after", CUTS)
 def test_an_append_that_is_broken_off_once_is_there_once(
-    memory: ChatMemoryRepository, proxy: Proxy, after: int, *, twin: bool
+    memory: ChatMemoryRepository, proxy: Proxy, after: int, timeout: float, *, twin: bool
 ) -> None:
     # M3, E4: message ids make the retry safe
-    with proxy.cutting(after, times=1), in_time():
+    with proxy.cutting(after, times=1), in_time(timeout):
         append(memory, messages("d", "e"), twin=twin)
     assert texts(memory) == ["a", "b", "c", "d", "e"]
 
 
 @pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
 def test_an_append_that_is_always_broken_off_is_told_and_can_be_repeated(
-    memory: ChatMemoryRepository, proxy: Proxy, *, twin: bool
+    memory: ChatMemoryRepository, proxy: Proxy, timeout: float, *, twin: bool
 ) -> None:
     # M3, E4
     batch = messages("d", "e")
-    with proxy.cutting(0), in_time(), pytest.raises(BackendError) as caught:
+    with proxy.cutting(0), in_time(timeout), pytest.raises(BackendError) as caught:
         append(memory, batch, twin=twin)
     assert caught.value.retryable
     assert proxy.harmed
@@ -162,10 +161,10 @@ def test_an_append_that_is_always_broken_off_is_told_and_can_be_repeated(
 
 @pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
 def test_an_append_that_never_reached_the_server_changes_nothing(
-    memory: ChatMemoryRepository, proxy: Proxy, *, twin: bool
+    memory: ChatMemoryRepository, proxy: Proxy, timeout: float, *, twin: bool
 ) -> None:
     # M3, E4
-    with proxy.losing_requests(), in_time(), pytest.raises(BackendError):
+    with proxy.losing_requests(), in_time(timeout), pytest.raises(BackendError):
         append(memory, messages("d"), twin=twin)
     assert texts(memory) == ["a", "b", "c"]
 
@@ -173,11 +172,11 @@ def test_an_append_that_never_reached_the_server_changes_nothing(
 @pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("after", CUTS)
 def test_a_replace_that_is_broken_off_is_the_old_or_the_new(
-    memory: ChatMemoryRepository, proxy: Proxy, after: int, *, twin: bool
+    memory: ChatMemoryRepository, proxy: Proxy, after: int, timeout: float, *, twin: bool
 ) -> None:
     # M4, E4
     told: BackendError | None = None
-    with proxy.cutting(after, times=1), in_time():
+    with proxy.cutting(after, times=1), in_time(timeout):
         try:
             replace(memory, messages("x", "y"), twin=twin)
         except BackendError as error:
@@ -228,11 +227,15 @@ def test_connections_that_are_cut_at_random_halve_and_double_nothing(
 
 @pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
 def test_an_answer_that_is_late_is_a_timeout(
-    memory: ChatMemoryRepository, proxy: Proxy, *, twin: bool
+    memory: ChatMemoryRepository, proxy: Proxy, timeout: float, *, twin: bool
 ) -> None:
     # E4, E3
     batch = messages("d")
-    with proxy.delaying(LATE), in_time(), pytest.raises((OperationTimeoutError, UnreachableError)) as caught:
+    with (
+        proxy.delaying(late(timeout)),
+        in_time(timeout),
+        pytest.raises((OperationTimeoutError, UnreachableError)) as caught,
+    ):
         append(memory, batch, twin=twin)
     assert caught.value.retryable
     proxy.break_all()
@@ -242,22 +245,22 @@ def test_an_answer_that_is_late_is_a_timeout(
 
 @pytest.mark.restarts
 def test_a_server_that_stops_is_unreachable_and_found_again(
-    memories: Memories, request: pytest.FixtureRequest
+    memories: Memories, request: pytest.FixtureRequest, timeout: float
 ) -> None:
     # E2, E4, E3: the same object goes on when the server is back
     spec = memories.spec.server
     assert spec is not None
     with running_server(spec, startable(request.config)) as server:
         memories.address = server.url
-        memory = memories(**options())
+        memory = memories(timeout=timeout)
         append(memory, messages("a"), twin=False)
         append(memory, messages("b"), twin=True)
         server.stop()
         for twin in (False, True):
-            with in_time(), pytest.raises(UnreachableError) as caught:
+            with in_time(timeout), pytest.raises(UnreachableError) as caught:
                 texts(memory, twin=twin)
             assert caught.value.retryable
-            with in_time(), pytest.raises(UnreachableError):
+            with in_time(timeout), pytest.raises(UnreachableError):
                 append(memory, messages("x"), twin=twin)
         server.start()
         kept = texts(memory)

@@ -22,11 +22,10 @@ from entrepot.errors import (
 from entrepot_conformance.servers import running_server
 from entrepot_conformance.tests.faults.conftest import (
     CUTS,
-    LATE,
     WRONG,
     at,
     in_time,
-    options,
+    late,
     proxied,
     startable,
     with_password,
@@ -49,13 +48,13 @@ def proxy(stores: Stores) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def store(stores: Stores, proxy: Proxy) -> VectorStore:
+def store(stores: Stores, proxy: Proxy, timeout: float) -> VectorStore:
     """Return a store that holds ten documents, opened through the proxy."""
     assert proxy.port
     stores(metric="euclidean").create_collection(
         dimension=2
     )  # some engines take longer than TIMEOUT for that
-    store = stores(**options(metric="euclidean"))
+    store = stores(timeout=timeout, metric="euclidean")
     store.add([document(f"d{n}", n, n=n) for n in range(10)])
     return store
 
@@ -102,34 +101,34 @@ def call(store: VectorStore, name: str, *, twin: bool) -> Any:
 
 
 @pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
-def test_a_refused_port_is_unreachable(stores: Stores, *, twin: bool) -> None:
+def test_a_refused_port_is_unreachable(stores: Stores, timeout: float, *, twin: bool) -> None:
     # E2, E3
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and listens not
         stores.address = at(stores.address, "127.0.0.1", taken.getsockname()[1])
-        with in_time(), pytest.raises(UnreachableError) as caught:
-            _open(stores.url(), twin=twin)
+        with in_time(timeout), pytest.raises(UnreachableError) as caught:
+            _open(stores.url(), timeout, twin=twin)
     assert caught.value.retryable
     assert caught.value.outcome == "not_done"
     assert "127.0.0.1" in str(caught.value)
 
 
-def _open(url: str, *, twin: bool) -> None:
+def _open(url: str, timeout: float, *, twin: bool) -> None:
     async def opened() -> None:
-        await aopen_vector_store(url, **options())
+        await aopen_vector_store(url, timeout=timeout)
 
     if twin:
         asyncio.run(opened())
     else:
-        open_vector_store(url, **options())
+        open_vector_store(url, timeout=timeout)
 
 
 @pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
-def test_a_wrong_password_is_refused_and_not_told(stores: Stores, *, twin: bool) -> None:
+def test_a_wrong_password_is_refused_and_not_told(stores: Stores, timeout: float, *, twin: bool) -> None:
     # E2, E1, E3
     stores.address = with_password(stores.address, WRONG)
-    with in_time(), pytest.raises(AuthenticationError) as caught:
-        _open(stores.url(), twin=twin)
+    with in_time(timeout), pytest.raises(AuthenticationError) as caught:
+        _open(stores.url(), timeout, twin=twin)
     assert not caught.value.retryable
     assert caught.value.hint
     assert caught.value.__cause__ is not None
@@ -139,21 +138,21 @@ def test_a_wrong_password_is_refused_and_not_told(stores: Stores, *, twin: bool)
 @pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("name", READS)
 @pytest.mark.parametrize("after", CUTS)
-def test_a_read_that_is_broken_off_once_is_answered(
-    store: VectorStore, proxy: Proxy, name: str, after: int, *, twin: bool
+def test_a_read_that_is_broken_off_once_is_answered(  # noqa: PLR0913 - each a parameter of the test
+    store: VectorStore, proxy: Proxy, name: str, after: int, timeout: float, *, twin: bool
 ) -> None:
     # E4, E3
-    with proxy.cutting(after, times=1), in_time():
+    with proxy.cutting(after, times=1), in_time(timeout):
         assert call(store, name, twin=twin) == ANSWERS[name]
 
 
 @pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("name", READS)
 def test_a_read_that_is_always_broken_off_is_told(
-    store: VectorStore, proxy: Proxy, name: str, *, twin: bool
+    store: VectorStore, proxy: Proxy, name: str, timeout: float, *, twin: bool
 ) -> None:
     # E4, E1, E3
-    with proxy.cutting(0), in_time(), pytest.raises(UnreachableError) as caught:
+    with proxy.cutting(0), in_time(timeout), pytest.raises(UnreachableError) as caught:
         call(store, name, twin=twin)
     assert caught.value.retryable
     assert proxy.harmed
@@ -163,10 +162,14 @@ def test_a_read_that_is_always_broken_off_is_told(
 @pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("name", READS)
 def test_an_answer_that_is_late_is_a_timeout(
-    store: VectorStore, proxy: Proxy, name: str, *, twin: bool
+    store: VectorStore, proxy: Proxy, name: str, timeout: float, *, twin: bool
 ) -> None:
     # E4, E3
-    with proxy.delaying(LATE), in_time(), pytest.raises((OperationTimeoutError, UnreachableError)) as caught:
+    with (
+        proxy.delaying(late(timeout)),
+        in_time(timeout),
+        pytest.raises((OperationTimeoutError, UnreachableError)) as caught,
+    ):
         call(store, name, twin=twin)
     assert caught.value.retryable
     proxy.break_all()
@@ -186,10 +189,10 @@ def _add(store: VectorStore, documents: list[Document], *, twin: bool, **given: 
 @pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("after", CUTS)
 def test_an_upsert_that_is_broken_off_once_is_whole(
-    store: VectorStore, proxy: Proxy, after: int, *, twin: bool
+    store: VectorStore, proxy: Proxy, after: int, timeout: float, *, twin: bool
 ) -> None:
     # E4, D2: it is idempotent, so it is tried again
-    with proxy.cutting(after, times=1), in_time():
+    with proxy.cutting(after, times=1), in_time(timeout):
         _add(store, [document(f"d{n}", n, n=n, new=True) for n in range(5, 15)], twin=twin)
     assert store.count() == 15
     assert store.count("new == true") == 10
@@ -198,12 +201,12 @@ def test_an_upsert_that_is_broken_off_once_is_whole(
 @pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("after", CUTS)
 def test_an_insert_that_is_broken_off_is_told_or_done(
-    store: VectorStore, proxy: Proxy, after: int, *, twin: bool
+    store: VectorStore, proxy: Proxy, after: int, timeout: float, *, twin: bool
 ) -> None:
     # E4, D6: nobody knows, so it is not tried again; what is there is whole
     new = [document(f"n{n}", n, n=100 + n) for n in range(5)]
     told: EntrepotError | None = None
-    with proxy.cutting(after, times=1), in_time():
+    with proxy.cutting(after, times=1), in_time(timeout):
         try:
             _add(store, new, twin=twin, if_exists="error")
         except (BatchError, BackendError) as error:
@@ -228,10 +231,10 @@ def test_an_insert_that_is_broken_off_is_told_or_done(
 
 @pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
 def test_a_write_that_never_reached_the_server_changes_nothing(
-    store: VectorStore, proxy: Proxy, *, twin: bool
+    store: VectorStore, proxy: Proxy, timeout: float, *, twin: bool
 ) -> None:
     # E4, D6
-    with proxy.losing_requests(), in_time(), pytest.raises((BatchError, BackendError)) as caught:
+    with proxy.losing_requests(), in_time(timeout), pytest.raises((BatchError, BackendError)) as caught:
         _add(store, [document("lost", 1)], twin=twin)
     if isinstance(caught.value, BatchError):
         assert caught.value.written == ()
@@ -242,9 +245,11 @@ def test_a_write_that_never_reached_the_server_changes_nothing(
 
 
 @pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
-def test_a_write_whose_answer_is_late_is_unknown(store: VectorStore, proxy: Proxy, *, twin: bool) -> None:
+def test_a_write_whose_answer_is_late_is_unknown(
+    store: VectorStore, proxy: Proxy, timeout: float, *, twin: bool
+) -> None:
     # E4, D6
-    with proxy.delaying(LATE), in_time(), pytest.raises((BatchError, BackendError)) as caught:
+    with proxy.delaying(late(timeout)), in_time(timeout), pytest.raises((BatchError, BackendError)) as caught:
         _add(store, [document("late", 1, tag="x")], twin=twin)
     assert caught.value.retryable
     if isinstance(caught.value, BatchError):
@@ -257,13 +262,13 @@ def test_a_write_whose_answer_is_late_is_unknown(store: VectorStore, proxy: Prox
 
 @pytest.mark.parametrize("twin", [False, True], ids=["sync", "async"])
 def test_deleting_that_is_broken_off_leaves_a_usable_store(
-    store: VectorStore, proxy: Proxy, *, twin: bool
+    store: VectorStore, proxy: Proxy, timeout: float, *, twin: bool
 ) -> None:
     # E4, D7: deleting by ids is idempotent
     async def delete() -> None:
         await store.adelete(["d0", "d1"])
 
-    with proxy.cutting(0, times=1), in_time():
+    with proxy.cutting(0, times=1), in_time(timeout):
         if twin:
             asyncio.run(delete())
         else:
@@ -273,7 +278,7 @@ def test_deleting_that_is_broken_off_leaves_a_usable_store(
 
 @pytest.mark.restarts
 def test_a_server_that_stops_is_unreachable_and_found_again(
-    stores: Stores, request: pytest.FixtureRequest
+    stores: Stores, request: pytest.FixtureRequest, timeout: float
 ) -> None:
     # E2, E4, E3: the same objects go on when the server is back, on what it kept
     spec = stores.spec.server
@@ -281,15 +286,15 @@ def test_a_server_that_stops_is_unreachable_and_found_again(
     with running_server(spec, startable(request.config)) as server:
         stores.address = server.url
         stores(metric="euclidean").create_collection(dimension=2)
-        store = stores(**options(metric="euclidean"))
+        store = stores(timeout=timeout, metric="euclidean")
         store.add([document(f"d{n}", n, n=n) for n in range(10)])
         assert call(store, "count", twin=True) == 5
         server.stop()
         for twin in (False, True):
-            with in_time(), pytest.raises(UnreachableError) as caught:
+            with in_time(timeout), pytest.raises(UnreachableError) as caught:
                 call(store, "count", twin=twin)
             assert caught.value.retryable
-            with in_time(), pytest.raises((BatchError, UnreachableError)):
+            with in_time(timeout), pytest.raises((BatchError, UnreachableError)):
                 _add(store, [document("x", 1)], twin=twin)
         server.start()
         for twin in (False, True):
